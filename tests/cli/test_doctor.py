@@ -70,11 +70,14 @@ def test_what_cannot_work_fails_and_says_what_to_do(run: Runner, home: Path, mon
     assert "choose another --port" in done.out
 
 
-def test_wrong_settings_end_the_examination(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_comes_after_a_wrong_setting_is_examined_too(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALOMEL_PORT", "x")
+    monkeypatch.setenv("CALOMEL_HOST", "0.0.0.0")
     done = run("doctor")
     assert done.status == 1
     assert done.out.startswith("fail  settings: CALOMEL_PORT: must be a whole number from 0 to 65535")
+    assert "fail  settings: CALOMEL_HOST: host is not a loopback address" in done.out
+    assert {"model", "device", "editors' model"} <= set(lines(done.out))
 
 
 def recorded(home: Path, url: str, pid: int, name: str = "server.json") -> None:
@@ -188,7 +191,7 @@ FOUND: dict[str, tuple[str, str, tuple[str, ...], int, tuple[str, ...]]] = {
     ),
     "a model that is missing": (
         OWN, '[server]\nmodel = "/nowhere"', (), 1,
-        ("fail  editors' model: server.model in calomel.toml is /nowhere, which does not contain a model",),
+        ("fail  editors' model: /nowhere/config.json does not exist", "(server.model in calomel.toml)"),
     ),
     "a file that is ignored": (
         OWN, "", (".env",), 0,
@@ -232,10 +235,16 @@ def test_why_nothing_is_suggested_is_said_in_one_line_with_what_to_do(
     assert [part for part in parts if part not in line] == []
 
 
-def test_a_server_with_the_model_is_named_with_the_setting_that_names_it(run: Runner, home: Path) -> None:
-    configured(home, OWN, '[server]\nupstream = "http://127.0.0.1:9"')
-    line = "ok    editors' model: the model at http://127.0.0.1:9 (server.upstream in calomel.toml)\n"
-    assert line in run("doctor").out
+def test_an_upstream_of_the_editors_is_asked(run: Runner, home: Path) -> None:
+    with served(ollama(Play())) as url:
+        configured(home, OWN, f'[server]\nupstream = "{url}"')
+        well = run("doctor")
+    status, (dead,) = said(run)[0], [line for line in said(run)[1] if "editors' model" in line]
+    assert well.status == 0
+    assert f" through Ollama at {url} (server.upstream in calomel.toml)\n" in well.out
+    assert status == 1
+    assert dead.startswith(f"fail  editors' model: no server answers at {url}: start it, or correct upstream")
+    assert dead.endswith("→ start that server, or remove server.upstream")
 
 
 def test_a_language_that_is_off_leaves_the_others_on(run: Runner, home: Path) -> None:

@@ -43,7 +43,10 @@ def test_filled_text_is_shown_in_its_place(run: Runner, filler: Any, source: Pat
     assert filler.closed
 
 
-def test_request_has_the_text_around_the_hole(run: Runner, filler: Any, source: Path) -> None:
+def test_request_has_the_text_around_the_hole(
+    run: Runner, filler: Any, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("calomel.cli.device_checks.problem_of", lambda _: None)
     run(
         "fill",
         source,
@@ -56,7 +59,7 @@ def test_request_has_the_text_around_the_hole(run: Runner, filler: Any, source: 
         "--model",
         source.parent,
         "--device",
-        "meta",
+        "cuda:1",
     )
     expected = FillRequest(
         "fill",
@@ -67,7 +70,7 @@ def test_request_has_the_text_around_the_hole(run: Runner, filler: Any, source: 
         fitted=True,
     )
     assert [expected] == filler.requests
-    assert [(source.parent, "meta")] == filler.opened
+    assert [(source.parent, "cuda:1")] == filler.opened
 
 
 def test_json_gives_back_every_byte(run: Runner, filler: Any, source: Path) -> None:

@@ -48,7 +48,7 @@ AGENT = Path(__file__).parent / "agent.el"
 
 def snippet(folder: Path, client: str) -> str:
     """What is printed for `lsp-mode` or `eglot`."""
-    (found,) = (each.text for each in emacs(here(folder, SCRIPTED)).snippets if client in each.where)
+    (found,) = (each.text for each in emacs(here(folder, SCRIPTED)).snippets if f"with {client}" in each.where)
     return found
 
 
@@ -181,6 +181,25 @@ def test_a_next_edit_is_the_code_action_of_eglot(start: Starter) -> None:
     with emacs.learns("accepted"):
         emacs.press("RET")
         emacs.until_text(FAR.replace("old", "new"))
+
+
+def test_a_repository_configures_eglot_without_a_question_and_the_server_ignores_where_it_would_send_text(
+    start: Starter, tmp_path: Path
+) -> None:
+    hostile = '(:server (:upstream "http://127.0.0.1:9") :privacy (:mask_secrets :json-false :ignore ["!.env"]))'
+    values = f"((nil . ((eglot-workspace-configuration . (:calomel {hostile})))))"
+    (tmp_path / ".dir-locals.el").write_text(values, encoding="utf-8")
+    emacs = start("eglot")
+    emacs.script(fill={"def add(a, b):\n    re": REST})
+    opened(emacs, HEAD, client="eglot")
+    assert emacs.lisp("(and eglot-workspace-configuration t)")
+    emacs.until(
+        lambda: all(
+            f"{name}: " in emacs.messages() for name in ("server.upstream", "privacy.mask_secrets", "privacy.ignore")
+        ),
+        "the user is told",
+    )
+    assert "is ignored here" in emacs.messages()
 
 
 @pytest.mark.parametrize("key", ["C-<return>", "C-g"])

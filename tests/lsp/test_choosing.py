@@ -58,7 +58,7 @@ def others_on_this_machine(editor: Editor, tmp_path: Path, monkeypatch: pytest.M
 
 
 async def ready(editor: Editor) -> None:
-    await editor.begin()
+    await editor.begin(configuration_filtered=True)
     await editor.state("ready")
     editor.messages.clear()
 

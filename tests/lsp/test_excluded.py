@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
-from tests.lsp.editor import Editor, place, span
+from tests.lsp.editor import ADD, Editor, inline_params, place, span
 
 WORD = "quarterly_customer"
 LINE = f"{WORD} = load_customer(name, folder, 4711)\n"
@@ -99,3 +100,27 @@ async def test_the_rules_of_a_second_folder_count(editor: Editor, tmp_path: Path
     assert WORD not in await told(editor, first / "a.py")
     edit(editor, second / "c.py")
     assert WORD in await told(editor, first / "a.py")
+
+
+async def test_a_git_that_hangs_keeps_nobody_waiting_and_until_it_rests_no_file_is_told(
+    editor: Editor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fixture of this folder sees whether the event loop waits."""
+    folder, program = tmp_path / "project", tmp_path / "bin" / "git"
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".gitignore").write_text("b.py\n")
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexec sleep 600\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    await editor.initialize(workspaceFolders=[{"uri": folder.as_uri(), "name": "project"}])
+    for name in ("a.py", "b.py"):
+        (folder / name).touch()
+        editor.open(ADD, uri=(folder / name).as_uri())
+        number = editor.start("textDocument/inlineCompletion", inline_params(1, 4, 2, (folder / name).as_uri()))
+        assert await editor.alive()
+        assert editor.script.requests == []
+        answer = (await editor.answer(number))["result"]
+        # Our own reading of the patterns decides now.
+        assert (answer is not None) == (name == "a.py")
+        editor.script.requests.clear()

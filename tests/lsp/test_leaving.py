@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +122,100 @@ async def test_nothing_of_a_file_that_becomes_hidden_leaves(
     later: Any = play.asked[before:]
     assert later
     assert "abracadabra" not in json.dumps(later)
+
+
+def _move(old: Path, new: Path) -> None:
+    new.parent.mkdir(parents=True, exist_ok=True)
+    old.rename(new)
+
+
+def _git_mv(folder: Path, old: str, new: str) -> None:
+    (folder / new).parent.mkdir(parents=True, exist_ok=True)
+    for arguments in (["init", "-q"], ["add", "src"], ["mv", old, new]):
+        subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def _linked(folder: Path) -> None:
+    _move(folder / "src", folder / "private" / "src")
+    (folder / "src").symlink_to(folder / "private" / "src")
+
+
+# What happens to `src/deep/a.py` below a folder in which `private/` is ignored.
+MOVES: dict[str, Callable[[Path], None]] = {
+    "its folder": lambda folder: _move(folder / "src" / "deep", folder / "private" / "deep"),
+    "a folder above it": lambda folder: _move(folder / "src", folder / "private" / "src"),
+    "a folder above it is renamed": lambda folder: _move(folder / "src", folder / "private"),
+    "the file": lambda folder: _move(folder / "src" / "deep" / "a.py", folder / "private" / "a.py"),
+    "out of the workspace": lambda folder: _move(folder / "src", folder.parent / "elsewhere"),
+    "git mv": lambda folder: _git_mv(folder, "src", "private"),
+    "a link in its place": _linked,
+}
+
+
+@pytest.mark.parametrize("how", MOVES)
+@pytest.mark.parametrize("told", ["closed before", "still open", "renamed in the editor"])
+async def test_nothing_of_a_file_that_moves_to_a_hidden_place_leaves(
+    tmp_path: Path, script: Script, how: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    folder = tmp_path / "work"
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".gitignore").write_text("private/\n")
+    (folder / "src" / "deep").mkdir(parents=True)
+    (folder / "src" / "deep" / "a.py").write_text(TOP)
+    (folder / "b.py").write_text(TOP)
+    play = Play(path="/models/mine.gguf", marks=FORMATS["qwen"].marks, tokens=("pass",), log_probs=None)
+    with served(llama_cpp(play)) as url:
+        editor = Editor(tmp_path / "lsp.log", script, real=True)
+        typist = Typist(editor, folder)
+        typist.uris[0] = (folder / "src" / "deep" / "a.py").as_uri()
+        await typist.begin(url, folder)
+        typist.type("abracadabra = 1")
+        typist.pause()
+        await typist.ask()
+        assert "abracadabra" in json.dumps(play.asked)
+        if told == "closed before":
+            editor.notify("textDocument/didClose", {"textDocument": {"uri": typist.uris[0]}})
+            assert await editor.alive()
+        MOVES[how](folder)
+        if told == "renamed in the editor":
+            new = (folder / "private" / "a.py").as_uri()
+            editor.notify("textDocument/didClose", {"textDocument": {"uri": typist.uris[0]}})
+            editor.open(TOP + typist.line, new)
+        before = len(play.asked)
+        await typist.ask()
+        assert await editor.alive()
+        await editor.aclose()
+    later: Any = play.asked[before:]
+    assert later
+    assert "abracadabra" not in json.dumps(later)
+
+
+@pytest.mark.parametrize(("opened", "named"), [("link", "work"), ("work", "link"), ("link", "link")])
+async def test_nothing_of_a_hidden_folder_leaves_whichever_link_leads_there(
+    tmp_path: Path, script: Script, opened: str, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    (tmp_path / "work" / "config" / "private").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "work")
+    (tmp_path / "work" / "calomel.toml").write_text('[privacy]\nignore = ["config/private/"]\n')
+    for name in ("config/private/a.py", "b.py"):
+        (tmp_path / "work" / name).write_text(TOP)
+    play = Play(path="/models/mine.gguf", marks=FORMATS["qwen"].marks, tokens=("pass",), log_probs=None)
+    with served(llama_cpp(play)) as url:
+        editor = Editor(tmp_path / "lsp.log", script, real=True)
+        typist = Typist(editor, tmp_path / named)
+        typist.uris[0] = (tmp_path / named / "config" / "private" / "a.py").as_uri()
+        await typist.begin(url, tmp_path / opened)
+        typist.type("abracadabra = 1")
+        typist.pause()
+        await typist.ask()
+        assert await editor.alive()
+        await editor.aclose()
+    assert "return len(items)" in json.dumps(play.asked)
+    assert "abracadabra" not in json.dumps(play.asked)
 
 
 async def test_an_upstream_that_stops_is_reported_and_found_again(

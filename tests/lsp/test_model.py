@@ -12,7 +12,7 @@ from calomel.prompts.tokenizer import Tokenizer
 from calomel.weights import nano_path
 from calomel.workspace.settings import ServerSettings
 
-EXTENSIONS = {"calomel": {"extensions": True}}
+EXTENSIONS = {"calomel": {"extensions": True, "configuration_filtered": True}}
 PROGRESS = {"window": {"workDoneProgress": True}}
 
 
@@ -167,7 +167,7 @@ async def test_of_settings_that_change_twice_the_last_ones_count(editor: Editor)
 
     editor.script.connect = connect
     first, second, last = servers.values()
-    await editor.initialize(options={"calomel": {"extensions": True, "server": {"url": urls[0]}}})
+    await editor.initialize(options={"calomel": EXTENSIONS["calomel"] | {"server": {"url": urls[0]}}})
     await editor.state("ready")
     editor.open("x = \n")
     for url in urls[1:]:

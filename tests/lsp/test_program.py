@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from tests.lsp.editor import ADD, inline_params, open_params
 from tests.lsp.program import REAL, Program
@@ -102,6 +103,17 @@ def test_a_client_that_stops_reading_ends_it(tmp_path: Path) -> None:
         program.process.stdout.close()
         program.send({"jsonrpc": "2.0", "id": "x", "method": "getVersion"})
         program.send({"jsonrpc": "2.0", "id": "y", "method": "getVersion"})
+        assert program.end() == 1
+
+
+def test_ten_thousand_answers_that_nobody_reads_keep_it_neither_alive_nor_large(tmp_path: Path) -> None:
+    with Program(tmp_path) as program:
+        program.initialize()
+        for number in range(10_000):
+            program.send({"jsonrpc": "2.0", "id": number, "method": "no/such"})
+        assert psutil.Process(program.process.pid).memory_info().rss < 512 * 1024 * 1024
+        assert program.process.stdin is not None
+        program.process.stdin.close()
         assert program.end() == 1
 
 

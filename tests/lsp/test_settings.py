@@ -112,7 +112,7 @@ async def test_the_client_may_have_changed_files_read_again(editor: Editor, tmp_
 async def test_what_is_taken_back_does_not_stay_from_the_beginning(editor: Editor) -> None:
     given: list[dict[str, Any]] = [OFF]
     editor.answers["workspace/configuration"] = lambda _: given
-    options = {"calomel": {"configuration_replaces": True, **given[0]}}
+    options = {"calomel": {"configuration_replaces": True, "configuration_filtered": True, **given[0]}}
     await editor.initialize({"workspace": {"configuration": True}}, options=options)
     await until_off(editor, "off_globally")
     given[0] = {}

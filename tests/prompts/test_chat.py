@@ -191,6 +191,49 @@ def test_what_templates_use_is_there(source: str, expected: str) -> None:
     assert made.render(HELLO, [{"a": "<é>"}], enable_thinking=False) == expected
 
 
+DOUBLED = "{% set x = 'y' * 1000 %}" + "{% set x = x ~ x %}" * 40
+LONG = "{% set x = 'y' * 100000 %}"
+NESTED = "{% set a = [1] %}{% set b = [1] %}" + "{% set a = [a, a] %}{% set b = [b, b] %}" * 60
+# Few characters of source that would make billions, or compare for ever.
+BOMBS = (
+    DOUBLED,
+    DOUBLED.replace(" ~ ", " + "),
+    "{% set x = 9 %}" + "{% set x = x * x %}" * 40,
+    LONG + "{{ (x | list) | join(x) }}",
+    LONG + "{{ x.join(x | list) }}",
+    LONG + "{{ x | replace('y', x) }}",
+    LONG + "{{ x.replace('', x) }}",
+    LONG + "{{ ('{0}' * 20000).format(x) }}",
+    LONG + "{{ ('%(a)s' * 20000) % {'a': x} }}",
+    LONG + "{{ ('%s' * 20000) | format(x) }}",
+    LONG + "{{ [x] * 1000 | tojson }}{{ ([x] * 1000) | string }}{{ [x] * 1000 }}",
+    LONG + "{% for i in range(90000) %}{% if 'z' in x %}{% endif %}{% endfor %}",
+    LONG + "{% for i in range(90000) %}{% set z = x[1:] %}{% endfor %}",
+    LONG + "{% for i in range(90000) %}{% set z = x.find('z') %}{% endfor %}",
+    LONG + "{% for i in range(90000) %}{% set z = x | upper | trim %}{% endfor %}",
+    "{{ 'a' | center(1000000000) }}",
+    "{{ 'a'.center(1000000000) }}{{ 'a'.zfill(1000000000) }}",
+    "{{ 'a' | indent(1000000000, true) }}{{ [1] | tojson(indent=1000000000) }}",
+    "{{ '%1000000000d' % 1 }}",
+    "{{ '%*d' | format(1000000000, 1) }}",
+    "{{ '{:1000000000}'.format(1) }}",
+    "{{ '{:{}}'.format(1, 1000000000) }}",
+    "{{ '\\t'.expandtabs(1000000000) }}",
+    "{{ [1] | batch(1000000000, 0) | list }}",
+    "{{ [1] | slice(1000000000) | list }}",
+    "{{ lipsum(1000000) }}",
+    "{{ range(1000000000) | list }}",
+    NESTED + "{% if a == b %}{% endif %}",
+    NESTED + "{{ [a] | select('eq', b) | list | length }}",
+    NESTED + "{{ a }}",
+    NESTED + "{{ a | tojson }}",
+    "".join(f"{{% block b{n} %}}{{{{ self.b{n + 1}() }}}}{{{{ self.b{n + 1}() }}}}{{% endblock %}}" for n in range(60))
+    + "{% block b60 %}{% endblock %}",
+    "{% set x %}{% for i in range(99999) %}" + "y" * 200_000 + "{% endfor %}{% endset %}{{ x | length }}",
+    "{% macro m() %}" + "{{ caller() }}" * 2 + "{% endmacro %}" + "{% call m() %}" * 40 + "{% endcall %}" * 40,
+)
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -208,6 +251,7 @@ def test_what_templates_use_is_there(source: str, expected: str) -> None:
         "{% for i in range(90000) %}{{ 'x' * 1000 }}{% endfor %}",
         "{% set x = 'x' * 1000 %}{% for i in x %}{% for j in x %}{% for k in x %}{% endfor %}{% endfor %}{% endfor %}",
         "{% macro twice(n) %}{% if n %}{{ twice(n - 1) }}{{ twice(n - 1) }}{% endif %}{% endmacro %}{{ twice(60) }}",
+        *BOMBS,
     ],
 )
 def test_what_no_template_should_do_is_refused_soon_and_without_a_quotation(source: str) -> None:
@@ -219,6 +263,23 @@ def test_what_no_template_should_do_is_refused_soon_and_without_a_quotation(sour
 
     assert "secret" not in str(refusal.value)
     assert time.monotonic() - began < 3
+
+
+def test_a_conversation_of_megabytes_is_within_the_budget() -> None:
+    talk = [{"role": "user" if n % 2 else "assistant", "content": f"line {n}\n" * 400} for n in range(1000)]
+    source = (
+        "{% for m in messages[0:] %}"
+        "{% if m['role'] == 'user' and m.content is string and '</think>' not in m.content %}"
+        "{{ '<|im_start|>' + m.role + '\n' + m.content.split('\n') | join('\n') | trim ~ '<|im_end|>' }}"
+        "{% else %}{{ m | tojson(indent=2) }}{% endif %}{% endfor %}"
+    )
+    assert len(template(source).render(talk)) > 3_000_000
+
+
+@pytest.mark.parametrize("source", ["{{ " + "(" * 5000 + ")" * 5000 + " }}", "{% if 1 %}" * 500 + "{% endif %}" * 500])
+def test_a_template_that_does_not_compile_is_named(source: str) -> None:
+    with pytest.raises(ChatTemplateError, match="does not parse"):
+        template(source)
 
 
 def test_a_template_that_does_not_parse_is_named_when_it_is_loaded() -> None:

@@ -65,6 +65,17 @@ def test_merges_reverts_and_programs_are_left_out(history: Commits) -> None:
     assert reason_of(history) == "nothing typed by hand (no change)"
 
 
+def test_names_and_subjects_may_hold_anything(history: Commits) -> None:
+    odd = "a\rb\x0bc\x1c\x1b[31md\x85e\u2028f"
+    history.commit(odd, {"a.py": "x = 1\n", "b\x1b[2J\n.py": "y\n"}, author="an\x0cn")
+    history.git("-c", "i18n.commitEncoding=latin-1", "commit", "-q", "--allow-empty", "-m", "\udce9")
+    history.commit("Last", {"a.py": "x = 2\n", "b\x1b[2J\n.py": "z\n"})
+    logs = list(read_git(history.folder, 9))
+    assert [type(log).__name__ for log in logs] == ["ReplayLog", "LeftOut", "ReplayLog"]
+    assert isinstance(logs[0], ReplayLog)
+    assert str(logs[0].metadata["subject"]).startswith("a\rb\x0bc\x1c\x1b[31md")
+
+
 def test_what_is_no_repository_is_said(tmp_path: Path) -> None:
     with pytest.raises(LogError, match="git cannot read"):
         list(read_git(tmp_path / "nowhere"))

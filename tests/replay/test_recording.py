@@ -13,7 +13,7 @@ from tests.replay.scripted import Recorder, name_of, shared, texts
 
 from calomel.prompts.parts import Edit
 from calomel.replay.events import Accepted, Cause, Changed, Closed, Expected, LogError, Offered, Opened
-from calomel.replay.logs import read_keystrokes, read_log
+from calomel.replay.logs import read_keystrokes, read_log, read_logs
 from calomel.replay.recorded import distinct_offers
 from calomel.replay.recording import read_recording
 
@@ -219,6 +219,30 @@ def test_a_truncated_file_is_read_up_to_where_it_ends(recorder: Recorder, tmp_pa
     log = read_log(tmp_path / "a.jsonl")
     assert sum(isinstance(event, Changed) for event in log.events) == 28
     assert [problem.entry for problem in log.problems] == [len(lines)]
+
+
+def test_logs_that_were_joined_are_read_one_after_the_other(recorder: Recorder, tmp_path: Path) -> None:
+    for version in (2, 3):
+        recorder.change(0, version, [0, 0, "x"])
+    whole = json.dumps({"log": recorder.entries})
+    lines = "\n".join(json.dumps(entry) for entry in recorder.entries)
+    trace = json.dumps({"startContent": "", "endContent": "a", "txns": [{"time": 1, "patches": [[0, 0, "a"]]}]})
+    path = tmp_path / "a.json"
+    for text, count, cut in (
+        (whole + whole, 2, []),
+        (f"{whole}\n\ufeff{whole}\n{whole}", 3, []),
+        (whole[:-20] + whole, 2, [0]),
+        (whole + whole[:-20], 2, [1]),
+        (f"{lines}\n{lines}\n", 2, []),
+        (lines + lines, 2, []),
+        (trace + trace, 2, []),
+        (trace + whole, 2, []),
+    ):
+        path.write_text(text)
+        logs = read_logs(path)
+        assert [log.name for log in logs] == ["a", "a-2", "a-3"][:count]
+        assert [at for at, log in enumerate(logs) if any("cut off" in each.message for each in log.problems)] == cut
+        assert all(any(isinstance(event, Changed) for event in log.events) for log in logs)
 
 
 def test_a_real_session_has_every_text_and_every_accepted_suggestion() -> None:

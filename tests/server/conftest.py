@@ -21,13 +21,13 @@ from typing import Any
 
 import jsonschema
 import pytest
-import uvicorn
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 from tests.loop_watch import _short_turns  # noqa: F401 (a fixture)
 
 from calomel.infer.completer import Candidate, CanvasText, CompleteAnswer, CompleteRequest, EngineTimings, Occupancy
 from calomel.server.app import create_app
+from calomel.server.lifetime import DrainingServer
 from calomel.server.run import config, open_upstream
 from calomel.server.settings import NAMES, ServeSettings, variable
 from calomel.server.upstream import upstream_of
@@ -238,7 +238,8 @@ def client(open_client: Opener) -> TestClient:
 @contextmanager
 def listening(app: FastAPI) -> Iterator[tuple[str, int]]:
     """The app behind a real socket, exactly as `calomel serve` serves it."""
-    server = uvicorn.Server(config(app.state.app_state.settings, app))
+    state = app.state.app_state
+    server = DrainingServer(config(state.settings, app), state.admission, state.loader)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

@@ -210,6 +210,10 @@ def test_a_page_on_the_list_may_ask_and_read_errors_but_needs_the_token(open_cli
         assert answer.headers["vary"].startswith("Origin")
         assert "access-control-allow-private-network" not in answer.headers
         assert "access-control-allow-credentials" not in answer.headers
+    nearby = client.options(
+        "/v1/fim/completions", headers={**preflight, "access-control-request-private-network": "true"}
+    )
+    assert (nearby.status_code, nearby.headers["access-control-allow-private-network"]) == (200, "true")
 
 
 def test_what_another_site_loads_into_its_page_is_refused_and_a_link_is_followed(client: TestClient) -> None:

@@ -161,31 +161,6 @@ def test_length_and_chunks_together_are_refused_and_what_follows_is_not_read(ser
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["type"] == "invalid_request_error"
 
 
-def test_one_connection_too_many_is_told_to_come_back(serving: Serving) -> None:
-    server = serving(max_connections=3)
-    clients = [server.connect() for _ in range(3)]
-    try:
-        for client in clients:
-            client.sendall(head("/health", "GET"))
-            assert client.recv(4096).startswith(b"HTTP/1.1 200")
-        with server.connect() as one_more:
-            answer = received(one_more)
-    finally:
-        for client in clients:
-            client.close()
-
-    assert answer.startswith(b"HTTP/1.1 503")
-    assert b"\r\nretry-after: 1\r\n" in answer
-
-    def again() -> bool:
-        try:
-            return httpx.get(f"{server.url}/health").status_code == 200
-        except httpx.HTTPError:
-            return False
-
-    until(again)
-
-
 def test_a_packed_body_is_not_unpacked(client: TestClient, filler: Any) -> None:
     """GO-2025-3548: a few kilobytes may become gigabytes."""
     import gzip

@@ -459,3 +459,16 @@ def test_a_process_that_is_looked_for_is_not_ended_on_windows(monkeypatch: pytes
     assert storage.process_of(here, storage.start_of(here)) is not None
     assert storage.process_of(gone.pid) is None
     assert storage.process_of(here, storage.start_of(here) + 60) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, the system remembers the time of day")
+@pytest.mark.parametrize("years", [-20, 20])
+def test_a_clock_that_is_set_makes_no_process_another(monkeypatch: pytest.MonkeyPatch, years: int) -> None:
+    here, boot = os.getpid(), psutil.boot_time()
+    began = storage.start_of(here)
+    later = boot + years * 365 * 86_400
+    # What Linux says of the boot follows the clock.
+    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: later)
+    monkeypatch.setattr("psutil._pslinux.BOOT_TIME", later, raising=False)
+    assert storage.process_of(here, began) is not None
+    assert storage.start_of(here) == began

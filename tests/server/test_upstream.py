@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import re
+import resource
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -951,3 +953,63 @@ def test_the_doctor_says_what_the_named_server_gives(stack: ExitStack) -> None:
         "warn",
         "no server answers at http://127.0.0.1:1: start it, or correct upstream",
     )
+
+
+@contextmanager
+def saying(head: bytes, body: bytes, status: bytes = b"200 OK") -> Iterator[str]:
+    """A server that answers each request with these bytes, as far as anybody reads them."""
+
+    def talk(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            data = b""
+            while b"\r\n\r\n" not in data and (part := connection.recv(65_536)):
+                data += part
+            connection.sendall(b"HTTP/1.1 " + status + b"\r\nconnection: close\r\n" + head + b"\r\n\r\n" + body)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    threading.Thread(target=talk, args=(listener.accept()[0],), daemon=True).start()
+
+        threading.Thread(target=serve, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+
+
+OPENAI = {"upstream_format": "openai", "upstream_model": "m", "upstream_fim": "qwen"}
+
+
+def test_nothing_is_unpacked_that_was_not_asked_for(door: Open, stack: ExitStack) -> None:
+    bomb = gzip.compress(gzip.compress(bytes(200_000_000), 1), 9)
+    assert len(bomb) < 20_000
+    url = stack.enter_context(saying(b"content-encoding: gzip, gzip", bomb))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    answer = door(url, **OPENAI).post(FIM, json=HOLE)
+
+    assert answer.status_code == 503
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60_000
+
+
+@pytest.mark.parametrize(
+    ("said", "head", "body"),
+    [
+        (b"200 OK", b"transfer-encoding: chunked", b"1\r\nx\r\n" * 400_000 + b"0\r\n\r\n"),
+        (b"200 OK", b"content-type: text/event-stream", b"x" * 20_000_000),
+        (b"200 OK", b"content-type: text/event-stream", b"data: " + b"[" * 900_000 + b"\n\n"),
+        (b"200 OK", b"content-type: application/json", b"[" + b"[]," * 450_000 + b"[]]"),
+        (b"400 Bad Request", b"content-type: text/plain", b"exceed_context_size_error" * 40_000),
+    ],
+    ids=["one byte at a time", "a line without end", "nested", "many values", "words of errors"],
+)
+def test_whatever_an_upstream_says_others_are_answered_meanwhile(
+    said: bytes, head: bytes, body: bytes, door: Open, stack: ExitStack
+) -> None:
+    """The event loop is watched: no turn may take long."""
+    client = door(stack.enter_context(saying(head, body, said)), **OPENAI)
+    assert client.post(FIM, json=HOLE).status_code == 503
+    assert client.get("/health").status_code == 200

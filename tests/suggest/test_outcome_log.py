@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def a_log(path: Path, **options: Any) -> OutcomeLog:
-    return OutcomeLog(path, version="1.2", wall=lambda: WALL, warn=options.pop("warn", pytest.fail), **options)
+    return OutcomeLog(path, **{"version": "1.2", "wall": lambda: WALL, "warn": pytest.fail, **options})
 
 
 def test_what_was_written_is_read_again(path: Path) -> None:
@@ -62,6 +62,15 @@ def test_what_was_written_is_read_again(path: Path) -> None:
         unit="all",
     )
     assert (shown.outcome, shown.unit, len(shown.session)) == ("shown", "", 8)
+
+
+@pytest.mark.parametrize("wall", [-1e9, 0.0, 1e15, float("inf"), float("nan")])
+def test_an_outcome_counts_whatever_the_clock_says(path: Path, wall: float) -> None:
+    log = a_log(path, wall=lambda: wall)
+    log.record(an_outcome())
+    (record,) = read(path)
+    assert 0 <= record.time <= 253_402_300_799
+    assert log.lost == 0
 
 
 def test_only_its_user_can_read_the_log(path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import string
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -167,6 +167,33 @@ def everyday() -> list[Kind]:
     for form in _forms("key"):
         value = some(36)
         found.append(Kind(form, form.format(*[value] * 2) + "\n", (value,)))
+    return found
+
+
+def _value(letter: str, number: int, form: str) -> str:
+    """What stands in a form: a password, of one kind or another, a short or long key, a UUID, base64, or a hash."""
+    if letter == "P" and number % 2:
+        sign = RNG.choice("!=" if set(form) & set("#/?+") else "!#?+=")
+        return f"{word(5).title()}{word(4)}{sign}{some(3, '123456789')}"
+    makers: dict[str, Callable[[], str]] = {
+        "P": lambda: some(14), "A": lambda: some(14), "K": lambda: some(36), "H": lambda: some(40, HEX), "U": _uuid,
+        "B": lambda: b64encode(RNG.randbytes(32)).decode(), "S": lambda: f"{some(8)}${some(40)}",
+    }  # fmt: skip
+    return makers[letter]()
+
+
+def wider() -> list[Kind]:
+    """Forms from manuals of services and from the examples of scanners, in many languages; the same ones in every run.
+
+    Each line of the table names what stands at the place of its `§`.
+    """
+    RNG.seed(83)
+    found = []
+    for line in Path(__file__).with_name("wider_forms.txt").read_text(encoding="utf-8").splitlines():
+        form = line[2:].replace("\\n", "\n").replace("\\t", "\t")
+        for number in (0, 1):
+            value = _value(line[0], number, form)
+            found.append(Kind(line[2:], form.replace("§", value) + "\n", (value,)))
     return found
 
 

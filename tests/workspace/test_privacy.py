@@ -19,7 +19,7 @@ from calomel.context.builder import ContextBuilder
 from calomel.context.window import EstimateCounter
 from calomel.workspace.documents import Position, RangeChange
 from calomel.workspace.longest_match import LongestMatch
-from calomel.workspace.privacy import GitIgnore, Privacy, Verdict
+from calomel.workspace.privacy import GitIgnore, Privacy, Verdict, secret_pattern
 from calomel.workspace.related import Related
 from calomel.workspace.settings import PrivacySettings
 from calomel.workspace.syntax import SyntaxTrees
@@ -47,6 +47,16 @@ def verdict(folder: Path, name: str, *patterns: str) -> str:
 )
 def test_a_name_tells_what_a_file_is(tmp_path: Path, names: str, reason: str) -> None:
     assert {verdict(tmp_path, name).partition(":")[0] for name in names.split()} == {reason}
+
+
+def test_nearly_every_name_of_a_file_with_secrets_is_known_and_ordinary_names_are_not() -> None:
+    known, ordinary = (
+        Path(__file__).with_name(f"{kind}_names.txt").read_text(encoding="utf-8").splitlines()
+        for kind in ("secret", "ordinary")
+    )
+    assert len(known) >= 160
+    assert [name for name in known if secret_pattern(Path("/w") / name) is None] == []
+    assert [name for name in ordinary if secret_pattern(Path("/w") / name) is not None] == []
 
 
 @pytest.mark.parametrize(
@@ -398,3 +408,75 @@ def test_the_rules_are_asked_about_what_is_used_however_many_documents_are_open(
         workspace.change(uris[0], version, [RangeChange(Position(0, 0), Position(0, 0), "x")])
         assert workspace.situation(uris[0], 3) is not None
     assert len(asked) < 200
+
+
+class Places:
+    """A folder that is opened by one name and whose files are named by another."""
+
+    def __init__(self, root: Path) -> None:
+        self.real = root / "disk" / "project"
+        (self.real / "config" / "private").mkdir(parents=True)
+        (root / "outside" / "data").mkdir(parents=True)
+        for folder, target in (
+            (root / "link", self.real),
+            (root / "nested", root / "link"),
+            (root / "volume", root / "disk"),
+            (self.real / "ext", root / "outside"),
+            (self.real / "short", self.real / "config"),
+        ):
+            folder.symlink_to(target)
+        for file in (self.real / "config" / "private" / "a.py", root / "outside" / "data" / "a.py"):
+            file.write_text("a = 1\n")
+
+
+OPENED = ("disk/project", "link", "nested", "volume/project")
+
+
+@pytest.mark.parametrize("named", OPENED)
+@pytest.mark.parametrize("opened", OPENED)
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("config/private/a.py", "config/private/"),
+        ("config/private/a.py", "/config/private/*.py"),
+        ("config/private/a.py", "/config/"),
+        ("config/private/a.py", "Config/Private/"),
+        ("short/private/a.py", "config/private/"),
+        ("short/private/a.py", "/short/"),
+        ("config/private/a.py", "/short/private/"),
+        ("ext/data/a.py", "/ext/"),
+        ("ext/data/a.py", "ext/data/*.py"),
+    ],
+)
+def test_a_pattern_with_a_folder_holds_whichever_links_lead_to_the_file(
+    tmp_path: Path, opened: str, named: str, name: str, pattern: str
+) -> None:
+    Places(tmp_path)
+    privacy = Privacy([tmp_path / opened], PrivacySettings(ignore=(pattern,)))
+    assert privacy.allowed(tmp_path / named / name).reason == f"excluded:{pattern}"
+    assert privacy.allowed(tmp_path / named / "b.py").allowed
+
+
+def test_a_pattern_that_names_a_link_out_of_the_folder_holds_for_where_it_leads(tmp_path: Path) -> None:
+    Places(tmp_path)
+    for pattern in ("/ext/", "ext/data/", "ext/data/*.py"):
+        privacy = Privacy([tmp_path / "link"], PrivacySettings(ignore=(pattern,)))
+        assert privacy.allowed(tmp_path / "outside" / "data" / "a.py").reason == f"excluded:{pattern}"
+
+
+@pytest.mark.parametrize("opened", OPENED)
+def test_a_file_that_the_user_lets_in_is_let_in_by_the_folders_names(tmp_path: Path, opened: str) -> None:
+    Places(tmp_path)
+    privacy = Privacy([tmp_path / opened], PrivacySettings(ignore=("!config/.env",)))
+    for named in (opened, "disk/project"):
+        assert privacy.allowed(tmp_path / named / "config" / ".env").allowed
+        assert not privacy.allowed(tmp_path / named / "short" / ".env.local").allowed
+
+
+@pytest.mark.parametrize("named", ["Caf\u00e9/a.py", "Cafe\u0301/a.py", "caf\u00e9/A.PY"])
+@pytest.mark.parametrize("pattern", ["Caf\u00e9/*.py", "Cafe\u0301/"])
+def test_neither_case_nor_the_form_of_an_accent_shows_a_file(tmp_path: Path, pattern: str, named: str) -> None:
+    folder = tmp_path / "Project"
+    for opened in (folder, tmp_path / "project"):
+        privacy = Privacy([opened], PrivacySettings(ignore=(f"/{pattern}",)))
+        assert privacy.allowed(folder / named).reason == f"excluded:/{pattern}"

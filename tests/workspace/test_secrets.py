@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.workspace.secret_kinds import Kind, everyday, kinds, mask, some
+from tests.workspace.secret_kinds import ALNUM, Kind, everyday, kinds, mask, some, wider
 
 import calomel.workspace
 from calomel.workspace import secrets
-from calomel.workspace.secret_patterns import find_values
+from calomel.workspace.secret_patterns import SHAPES, Shape, find_values
 from calomel.workspace.secrets import SecretFinder, learn
 
 KINDS = kinds()
@@ -89,6 +89,36 @@ def test_a_token_is_masked_while_it_is_being_typed() -> None:
     secret = SHAPED["github"]
     seen = [mask(f"token = '{secret[:count]}") for count in range(12, len(secret) + 1)]
     assert all(secret[4:10] not in masked for masked in seen)
+
+
+def typed(literal: str, body: str) -> int:
+    """How many characters of a key's body are shown at most, while it is typed."""
+    return max(
+        len(mask(f"x = '{literal}{body[:end]}")[5 + len(literal) :].replace("*", "")) for end in range(1, len(body))
+    )
+
+
+@pytest.mark.parametrize("shape", [each for each in SHAPES if 0 < each.early <= 6], ids=lambda each: each.literal)
+def test_of_a_key_that_begins_like_nothing_else_hardly_anything_is_shown_while_it_is_typed(shape: Shape) -> None:
+    letters = [letter for letter in ALNUM if shape.body.fullmatch(letter)]
+    seen = sorted(typed(shape.literal, some(24, "".join(letters))) for _ in range(9))
+    assert seen[4] <= 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ghp_YOUR_TOKEN",
+        "glpat-MyToken",
+        "sk-ant-your-key",
+        "xoxb-xxxxxxxx",
+        "npm_config_registry",
+        "hvs.token",
+        "ntn_Token",
+    ],
+)
+def test_a_place_for_a_key_is_no_key(text: str) -> None:
+    assert mask(f"x = '{text}'\n") == f"x = '{text}'\n"
 
 
 @pytest.mark.parametrize(
@@ -181,6 +211,17 @@ def test_nearly_every_form_in_which_a_secret_is_written_down_is_known() -> None:
     assert len(missed) <= 10, missed
 
 
+def test_nearly_every_form_of_manuals_and_scanners_is_known_in_every_language() -> None:
+    forms = wider()
+    shown = []
+    for kind in forms:
+        value, at = kind.parts[0], kind.text.rindex(kind.parts[0])
+        if len(mask(kind.text)[at : at + len(value)].replace("*", "")) > len(value) // 4:
+            shown.append(kind.name)
+    assert len(forms) >= 2 * 660
+    assert len(shown) <= 0.03 * len(forms), shown
+
+
 def test_hardly_a_line_of_source_code_is_taken_for_a_secret() -> None:
     finder, lines, touched = SecretFinder(), 0, 0
     for path in sorted(Path(calomel.workspace.__path__[0]).parent.parent.parent.glob("*/calomel/**/*.py")):
@@ -259,3 +300,14 @@ def test_no_repetition_holds_a_thread(front: str, piece: str) -> None:
 def test_a_name_of_many_words_is_read_in_one_pass() -> None:
     text = "tokens = test_the_same_request_again_reads_its_context_from_the_\n"
     assert SecretFinder().spans(text) == ()
+
+
+@pytest.mark.parametrize("unit", ["pwd", "pat.", "secret_", "x = secret_pwd, "])
+def test_a_text_of_nothing_but_names_is_hidden_where_the_time_ends(unit: str) -> None:
+    text = unit * (200_000 // len(unit))
+    began = time.thread_time()
+    spans = SecretFinder().spans(text)
+    assert time.thread_time() - began < 1.0  # 10 s before there was a limit; nobody knows how fast the machine is
+    assert spans
+    assert spans[-1][1] >= len(text.rstrip()) - 1
+    assert not any("\n" in text[start:end] for start, end, _ in spans)

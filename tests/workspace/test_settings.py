@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from calomel.workspace.settings import ServerSettings, Settings, load_settings
+from calomel.workspace.settings import TABLES, ServerSettings, Settings, load_settings
 from calomel.workspace.settings_reader import allowed, types_of
 
 
@@ -81,6 +81,15 @@ def test_problems_never_repeat_a_value() -> None:
     assert not any(secret in each for each in found)
 
 
+def _other_value(kind: Any, default: Any) -> Any:
+    """Something else than the default that the setting takes."""
+    words, number, low, _ = allowed(kind)
+    if isinstance(default, bool):
+        return not default
+    text = "cuda" if default == "cpu" else "http://127.0.0.1:9"
+    return next(word for word in words if word != default) if words else text if number is None else low
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -101,17 +110,38 @@ def test_a_workspace_can_not_weaken_the_users_settings(tmp_path: Path, line: str
     assert load_settings(user_toml=file)[1] == []
 
 
+@pytest.mark.parametrize(
+    ("table", "name", "value"),
+    [
+        *((table, each.name, value)
+          for table, kind in TABLES.items() for each in fields(kind) if each.metadata["user"]
+          for value in [_other_value(types_of(kind)[each.name], each.default)]),
+        ("privacy", "ignore", ["!.env"]), ("suggest", "max_tokens", 512), ("workspace", "index_files", 100_000),
+    ],
+)  # fmt: skip
+def test_what_an_editor_answers_counts_as_a_workspaces_unless_the_editor_filters_it(
+    table: str, name: str, value: Any
+) -> None:
+    settings, found = load_settings(configuration={table: {name: value}})
+    assert (settings, [problem.name for problem in found]) == (Settings(), [f"{table}.{name}"])
+    settings, found = load_settings(configuration={table: {name: value}}, filtered=True)
+    assert settings != Settings()
+    assert found == []
+    # Helix and others send what the user configured a second time.
+    own = {table: {name: value}}
+    assert load_settings(initialization_options=own, configuration=own) == (settings, [])
+
+
 @pytest.mark.parametrize("each", fields(ServerSettings), ids=lambda each: each.name)
 def test_a_workspace_says_nothing_of_the_model_that_answers(tmp_path: Path, each: Field[Any]) -> None:
     file = tmp_path / "calomel.toml"
-    words, number, *_ = allowed(types_of(ServerSettings)[each.name])
-    value = (*words, "http://127.0.0.1:9")[0] if number is None else 1.0
+    value = _other_value(types_of(ServerSettings)[each.name], each.default)
     file.write_text(f"[server]\n{each.name} = {json.dumps(value)}\n")
     file.chmod(0o600)
     assert load_settings(user_toml=file)[1] == []
     settings, found = load_settings(workspace_toml=file)
     assert (settings, [problem.name for problem in found]) == (Settings(), [f"server.{each.name}"])
-    assert found[0].message == "belongs in your own settings, not in a workspace's"
+    assert found[0].message == "is ignored here, because a repository could set it: set it in your own calomel.toml"
 
 
 def test_a_workspace_can_lower_limits_and_add_patterns(tmp_path: Path) -> None:

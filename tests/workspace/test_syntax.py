@@ -8,12 +8,13 @@ import pytest
 import tree_sitter_python
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.shapes import SHAPES
 from tests.workspace.editing import PROGRAMS, URI, Editor
 from tree_sitter import Language, Node, Parser
 
 from calomel.code.definitions import Definition, definitions_in
 from calomel.code.languages import GRAMMARS, grammar_of, load, parser_for
-from calomel.code.trees import error_count, parse_within, parser_text
+from calomel.code.trees import Work, error_count, inside, parse_within, parsed, parser_text, way
 from calomel.workspace.documents import Document
 from calomel.workspace.syntax import LONGEST_TEXT, SyntaxTrees
 
@@ -73,7 +74,7 @@ def test_a_tree_after_any_edits_is_the_tree_of_the_text(
     assert expected.has_error or nodes(tree.root_node) == nodes(expected)
 
 
-def test_a_parse_that_takes_too_long_goes_on_with_the_next_question_while_the_user_types() -> None:
+async def test_a_parse_that_takes_too_long_goes_on_with_the_next_question_while_the_user_types() -> None:
     syntax = SyntaxTrees(parse_seconds=5e-5)
     editor = Editor(PROGRAMS["python"] * 100, "python", [syntax])
     asked = 0
@@ -81,9 +82,24 @@ def test_a_parse_that_takes_too_long_goes_on_with_the_next_question_while_the_us
         asked += 1
         if asked < 20:
             editor.replace(0, 0, "a")
+        else:
+            await syntax.parse(editor.document, seconds=1e-4)
         assert asked < 1000
     assert asked > 5
     assert nodes(tree.root_node) == nodes(fresh_root(editor.document.text, "python"))
+
+
+def test_the_queries_of_one_question_parse_for_the_time_of_one() -> None:
+    clock = Work()
+    syntax = SyntaxTrees(clock, parse_seconds=1e-3)
+    editor = Editor(PROGRAMS["python"] * 2000, "python", [syntax])
+    assert syntax.tree(editor.document) is None
+    began = clock()
+    for _ in range(20):
+        assert syntax.tree(editor.document) is None
+        syntax.scopes(editor.document, 100)
+        syntax.identifiers_near(editor.document, 100)
+    assert clock() - began < 1e-3
 
 
 def test_a_huge_document_has_no_tree_and_still_answers() -> None:
@@ -91,6 +107,27 @@ def test_a_huge_document_has_no_tree_and_still_answers() -> None:
     editor = Editor("def f():\n    return 1\n" * (LONGEST_TEXT // 20), "python", [syntax])
     assert syntax.tree(editor.document) is None
     assert [scope.signature for scope in syntax.scopes(editor.document, 20)] == ["def f():"]
+
+
+@pytest.mark.parametrize("name", sorted(SHAPES))
+def test_a_way_down_ends_at_the_node_that_the_library_finds(name: str) -> None:
+    """A naive way is quadratic, so the texts are short."""
+    for language_id in ("python", "c", "javascript", "json"):
+        text = SHAPES[name](1_000)
+        tree = parsed(text, grammar_of(language_id))
+        assert tree is not None
+        for offset in range(0, len(text), 7):
+            steps = [step.node for step in way(tree, offset)]
+            assert steps[-1] == tree.root_node.descendant_for_byte_range(2 * offset, 2 * offset + 2)
+            assert [node.parent for node in steps] == [None, *steps[:-1]]
+
+
+def test_nobody_knows_what_is_at_the_bottom_of_a_tree_that_is_as_deep_as_its_text_is_long() -> None:
+    text = "[" * 100_000 + "]" * 100_000
+    tree = parsed(text, grammar_of("json"))
+    assert tree is not None
+    assert way(tree, 100_000) == ()
+    assert inside(tree, text, 100_000) == "unknown"
 
 
 def outline(language_id: str) -> tuple[Definition, ...]:

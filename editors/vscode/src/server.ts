@@ -18,7 +18,13 @@ import { idOf } from "./suggestion";
 import type { EditItem } from "./suggestion";
 
 /** How the editor's own agreement with the server is called. */
-const OPTIONS = { extensions: true, other_files: true, configuration_replaces: true };
+const OPTIONS = {
+  extensions: true,
+  other_files: true,
+  configuration_replaces: true,
+  // What a workspace may not set is left out, see settings.ts.
+  configuration_filtered: true,
+};
 // A server that ends so often within so long would end again.
 const MOST_ENDS = 3;
 const ENDS_MS = 3 * 60_000;

@@ -198,7 +198,6 @@ def _weight(piece: str) -> int:
 
 
 _PLAIN_FILE: Final = "100"
-_NOTHING: Final = "0" * 40
 # No pager, no monitor, no hook, no fetching of missing objects.
 _OPTIONS: Final = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false")
 _ENVIRONMENT: Final = {
@@ -252,10 +251,14 @@ class Repository:
 
     def commits(self, count: int) -> list[Commit]:
         """The newest commits, newest first."""
+        # Names and subjects may hold anything but NUL.
         form = "--format=%H%x00%P%x00%an%x00%s"
-        output = self._run("log", f"--max-count={count}", form, "--no-show-signature", "--end-of-options", "HEAD", "--")
-        found = (line.split("\0") for line in output.decode("utf-8", "replace").splitlines())
-        return [Commit(name, tuple(parents.split()), author, subject) for name, parents, author, subject in found]
+        options = ("-z", f"--max-count={count}", form, "--no-show-signature", "--end-of-options", "HEAD", "--")
+        fields = iter(self._run("log", *options).decode("utf-8", "replace").split("\0"))
+        return [
+            Commit(name, tuple(parents.split()), author, subject)
+            for name, parents, author, subject in zip(fields, fields, fields, fields, strict=False)
+        ]
 
     def changes(self, commit: Commit) -> list[FileChange]:
         """The files that a commit changed, against its first parent, sorted by path."""
@@ -302,8 +305,8 @@ def _changes(fields: Sequence[bytes]) -> Iterator[FileChange]:
         yield FileChange(
             path,
             status[0],
-            "" if before == _NOTHING else before,
-            "" if after == _NOTHING else after,
+            before if before.strip("0") else "",
+            after if after.strip("0") else "",
             all(each.startswith(_PLAIN_FILE) for each in modes),
         )
 

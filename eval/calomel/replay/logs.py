@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -172,10 +173,12 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 _WINDOW_BITS: Final = 31  # zlib: gzip framing, largest window
 _BETWEEN: Final = re.compile(r"[\s,]*")
 _DECODER: Final = json.JSONDecoder()
+# Of a recording. In a string, its quotation marks would be escaped.
+_HEADER: Final = re.compile(r'(?:\{[^{}\[\]]*"log"\s*:\s*\[\s*)?\{(?=[^{}]*"documentType"\s*:)')
 
 
 def read_logs(path: Path) -> list[ReplayLog]:
-    """The logs in a file: one, or one per story of edits or corpus file. Raises LogError."""
+    """The logs in a file: one, one per story of edits or corpus file, or several that were joined. Raises LogError."""
     if path.name.endswith(PACKED):
         try:
             from calomel.replay.stories import read_packed_logs
@@ -183,20 +186,25 @@ def read_logs(path: Path) -> list[ReplayLog]:
             message = f"{path} needs zstandard: install Calomel's extra `bench` (see docs/install.md#extras)."
             raise LogError(message) from error
         return read_packed_logs(path)
-    return [read_log(path)]
-
-
-def read_log(path: Path) -> ReplayLog:
-    """The events of a log. Raises LogError, with a sentence for the user, when nothing of it can be read."""
     if path.is_dir():
         raise LogError(f"{path} is a folder: name a file, or a repository with --git.")
     text, encoded_wrong = read_text(path)
-    log = _read(path, text)
-    if log is None:
+    name = _name(path)
+    logs: list[ReplayLog] = []
+    for part in _parts(text.lstrip("\ufeff")):
+        log = _read(f"{name}-{len(logs) + 1}" if logs else name, part)
+        if log is not None:
+            logs.append(log)
+    if not logs:
         raise LogError(f"{path} is not a log Calomel can read. It reads {_KNOWN}.")
     if encoded_wrong:
-        log.problems.insert(0, Problem(0, "Some bytes of the file are not UTF-8; U+FFFD replaces each."))
-    return log
+        logs[0].problems.insert(0, Problem(0, "Some bytes of the file are not UTF-8; U+FFFD replaces each."))
+    return logs
+
+
+def read_log(path: Path) -> ReplayLog:
+    """The only log in a file, or the first. Raises LogError, with a sentence for the user, when there is none."""
+    return read_logs(path)[0]
 
 
 def read_text(path: Path) -> tuple[str, bool]:
@@ -224,9 +232,26 @@ def read_text(path: Path) -> tuple[str, bool]:
         return data.decode("utf-8-sig", "replace"), True
 
 
-def _read(path: Path, text: str) -> ReplayLog | None:
-    text = text.lstrip("\ufeff")
-    name = _name(path)
+def _parts(text: str) -> Iterator[str]:
+    """The logs in a text; somebody may have joined several files."""
+    # The first one may begin before its header.
+    starts = [0, *(found.start() for found in list(_HEADER.finditer(text))[1:]), len(text)]
+    for start, end in pairwise(starts):
+        part = text[start:end]
+        while part.startswith("{"):
+            try:
+                found, length = _DECODER.raw_decode(part)
+            except (ValueError, RecursionError):
+                break
+            if not isinstance(found.get("log", found.get("txns")), list):
+                break
+            yield part[:length]
+            part = part[length:].lstrip(" \t\r\n,\ufeff")
+        if part:
+            yield part
+
+
+def _read(name: str, text: str) -> ReplayLog | None:
     if text.lstrip().startswith("{"):
         for items in ("log", "txns"):
             parsed = _parsed(text, items)

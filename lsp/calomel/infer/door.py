@@ -133,6 +133,7 @@ class OpenDoor(Door):
 
 def _permitted(parts: PromptParts, known: Knowledge) -> PromptParts:
     """The parts without files that may not be seen any more."""
+    known.look_again()
     files = {name for name in {each.path for each in parts.related} if known.permits(name)}
     edited = {name for name in {each.path for each in parts.edits} if name == parts.path or known.permits_edits(name)}
     return replace(

@@ -44,12 +44,14 @@ def splits_word(prefix: str, suffix: str) -> bool:
     return is_word(prefix[-1:]) and is_word(suffix[:1])
 
 
+_LONGEST_WORD: Final = 256
 _HALF: Final = regex.compile(r"[^\W\d]\w*\Z")
 
 
 def is_half_word(prefix: str, suffix: str) -> bool:
     """Whether the word before the cursor occurs nowhere else, so it is probably incomplete."""
-    match = None if is_word(suffix[:1]) else _HALF.search(prefix)
+    # From any start but the last, the expression reads to the end of the word.
+    match = None if is_word(suffix[:1]) else _HALF.search(prefix, max(0, len(prefix) - _LONGEST_WORD))
     if match is None:
         return False
     other = re.compile(rf"\b{re.escape(match[0])}\b")

@@ -58,8 +58,11 @@ class Knowledge(Protocol):
     def permits(self, name: str) -> bool:
         """Whether a model may still see an excerpt of that file."""
 
+    def look_again(self) -> None:
+        """Find out which edits a model may still see."""
+
     def permits_edits(self, name: str) -> bool:
-        """Whether a model may still see edits of that file."""
+        """Whether a model may still see edits of that file, as `look_again` found it."""
 
     def values(self) -> Iterable[str]:
         """Secrets of all open files."""
@@ -95,6 +98,9 @@ class RequestAlone:
         return name == self.parts.path or secret_pattern(Path(name)) is None
 
     permits_edits = permits
+
+    def look_again(self) -> None:
+        """Names do not change."""
 
     def values(self) -> Iterable[str]:
         """None besides those in the request."""

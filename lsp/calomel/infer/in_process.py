@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
@@ -26,6 +26,7 @@ from calomel.infer.recall import CopyScorer
 from calomel.infer.wire import FieldError, check_request
 from calomel.prompts.parts import RegionBounds
 from calomel.selectivity.record import SourceClass
+from calomel.storage import read_object
 from calomel.weights import nano_path, weights_id
 
 if TYPE_CHECKING:
@@ -157,8 +158,10 @@ def describe(folder: Path | None) -> ModelInfo:
         OSError, ValueError: the folder has no readable `config.json`, or one of no known family.
     """
     place = folder or nano_path()
-    config = json.loads((place / "config.json").read_text(encoding="utf-8"))
-    own = isinstance(config, dict) and ("diffusion" in config or not config.keys() & {"model_type", "architectures"})
+    # Says by its error that there is none.
+    (place / "config.json").stat()
+    config = read_object(place / "config.json", ValueError)
+    own = "diffusion" in config or not config.keys() & {"model_type", "architectures"}
     positions, region, source = _made_here(config) if own else _published(place)
     if not isinstance(positions, int):
         message = f"{place / 'config.json'} has no max_position_embeddings"
@@ -170,7 +173,7 @@ def describe(folder: Path | None) -> ModelInfo:
         max_context=positions,
         default_context=min(DEFAULT_CONTEXT, positions),
         # Reading another maker's tokenizer needs facts about its family, which clients that count tokens lack.
-        tokenizer=str((place / "tokenizer.json").resolve()) if own else None,
+        tokenizer=os.path.realpath(place / "tokenizer.json") if own else None,
         version=version(),
         region=region,
         source=source,

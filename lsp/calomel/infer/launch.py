@@ -23,7 +23,7 @@ from calomel.infer.completer import PROTOCOL_VERSION, Completer, CompleterError,
 from calomel.infer.door import Door, OpenDoor
 from calomel.infer.remote import Endpoint, HttpCompleter, problem_of
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder
-from calomel.storage import SecretFileError, only_one, open_private, process_of, psutil, read_secret
+from calomel.storage import SecretFileError, only_one, open_private, open_regular, process_of, psutil, read_secret
 from calomel.weights import gguf_in, nano_path, weights_id
 from calomel.weights.folders import SHIPPED, ModelNameError, cached, models_folder, named, why_none
 from calomel.weights.gguf import GgufError, gguf_of
@@ -206,7 +206,7 @@ def _size(log: Path) -> int:
 def _last_words(log: Path, began: int) -> str:
     """Why the server that began to write there ended; it contains no text of the user. Others write there, too."""
     try:
-        with log.open("rb") as file:
+        with open_regular(log) as file:
             file.seek(max(began, _size(log) - _TAIL))
             lines = file.read().decode("utf-8", "replace").strip().splitlines()
     except OSError:
@@ -300,6 +300,16 @@ def find_or_start(settings: ServerSettings) -> Endpoint:
     return _endpoint(wish, _found_or_started(wish))
 
 
+def find(settings: ServerSettings) -> Endpoint | None:
+    """A running server of this user, version, model and device; None if there is none. Blocks.
+
+    Raises CompleterError if the model cannot be found.
+    """
+    wish = _wish(settings)
+    record = running(wish)
+    return None if record is None else _endpoint(wish, record)
+
+
 def _found_or_started(wish: Wish) -> ServerRecord:
     return running(wish) or start_server(wish)
 
@@ -319,7 +329,7 @@ def _wish(settings: ServerSettings) -> Wish:
         weights = weights_id(folder)
     except OSError as error:
         raise CompleterError("failed", f"cannot read the model folder {folder} ({error.strerror})") from None
-    llama = file if file is not None and llama_cpp.installed() else None
+    llama = file if llama_cpp.opens(folder) else None
     options: tuple[str, ...] = () if settings.threads is None else ("--threads", str(settings.threads))
     if settings.quantize is not None and llama is None:
         options += ("--quantize", settings.quantize)
@@ -361,16 +371,20 @@ def running(wish: Wish) -> ServerRecord | None:
         except RuntimeFileError:
             # Not trusted: treated as missing. Starting a server reports it if it is in the way.
             continue
-        if record is not None and _fits(record, wish) and record.alive() and _answers(record, wish):
+        fits = record is not None and _fits(record, wish) and record.alive()
+        if record is not None and fits and answers(record, llama=wish.llama is not None):
             return record
     return None
 
 
-def _answers(record: ServerRecord, wish: Wish) -> bool:
-    """Whether it answers and knows the token; one that hangs, or has left its port to another or to nobody, is none."""
+def answers(record: ServerRecord, *, llama: bool = False) -> bool:
+    """Whether it answers and knows the token; one that hangs, or has left its port to another or to nobody, is none.
+
+    llama.cpp can prove nothing; its socket is in a folder of the user's own.
+    """
     from calomel.infer.proof import Challenge, NotProvenError  # not needed where no server runs yet
 
-    if wish.llama is not None:
+    if llama:
         return bool(llama_cpp.get(record.url, "/health", seconds=_HUNG_SECONDS))
     try:
         with runtime_file.connection(record.url, _HUNG_SECONDS) as talk:

@@ -23,6 +23,7 @@ from calomel.infer import runtime_file
 from calomel.infer.completer import PROTOCOL_VERSION, version
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder, connection
 from calomel.storage import ENDING, processors, start_of
+from calomel.weights import gguf_in
 
 # Two windows, or text at the cursor and an edit, at a time; they share the context.
 _SLOTS: Final = 2
@@ -38,9 +39,9 @@ _COUNTED: Final = (b"llamacpp:prompt_tokens_total ", b"llamacpp:tokens_predicted
 _RUNNING: Final = b"llamacpp:requests_processing "
 
 
-def installed() -> bool:
-    """Whether the extra `llama` is there."""
-    return find_spec("xllamacpp") is not None
+def opens(place: Path) -> bool:
+    """Whether the model at `place` runs in llama.cpp: it is a GGUF file, and the extra `llama` is there."""
+    return find_spec("xllamacpp") is not None and gguf_in(place) is not None
 
 
 def threads() -> int:

@@ -19,7 +19,7 @@ from typing import Final
 from calomel.engine import CheckpointError
 from calomel.infer.wire import FieldError, read_json
 from calomel.prompts.parts import common_prefix, common_suffix
-from calomel.storage import write_whole
+from calomel.storage import read_whole, write_whole
 
 # The longest match is searched with this many of the last characters, then with fewer; three match everywhere.
 _BEGINNINGS: Final = (64, 32, 16, 8, 4)
@@ -188,7 +188,7 @@ class CopyScorer:
         """
         place = folder / FILE
         try:
-            data = place.read_bytes()
+            data = read_whole(place)
             if read_json(data, _Format).format != _FORMAT:
                 raise CheckpointError(f"{place} is not in format {_FORMAT}; update Calomel, or fit it again")
             scorer = read_json(data, cls)

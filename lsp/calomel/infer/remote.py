@@ -7,7 +7,8 @@ import ipaddress
 import json
 import re
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
@@ -154,21 +155,28 @@ class HttpCompleter:
             await self._request("GET", HEALTH_PATH, None, CONNECT_SECONDS)  # it may hang
             self._silent = None
         self._silent = now if self._silent is None else self._silent
-        response = await self._request(method, path, body, ANSWER_SECONDS)
+        status, content = await self._request(method, path, body, ANSWER_SECONDS)
         self._silent = None
-        if response.is_success:
-            return response.content
-        raise _refusal(response)
+        if 200 <= status < 300:  # noqa: PLR2004 (RFC 9110)
+            return content
+        raise _refusal(status, content)
 
-    async def _request(self, method: str, path: str, body: bytes | None, seconds: float) -> Response:
+    async def _request(self, method: str, path: str, body: bytes | None, seconds: float) -> tuple[int, bytes]:
+        """The status and the body of a response, which comes within `seconds`, all of it."""
         client = await self.open()
         import httpx  # imported already, with the client
 
         url = http_address(self._endpoint.url) + path
         timeout = httpx.Timeout(seconds, connect=CONNECT_SECONDS)
+        request = client.build_request(method, url, content=body, headers=self._headers, timeout=timeout)
         try:
-            return await client.request(method, url, content=body, headers=self._headers, timeout=timeout)
-        except httpx.TimeoutException:
+            async with asyncio.timeout(seconds):
+                response = await client.send(request, stream=True)
+                try:
+                    return response.status_code, await whole_body(response)
+                finally:
+                    await response.aclose()
+        except (httpx.TimeoutException, TimeoutError):
             code = "unreachable" if path == HEALTH_PATH else "timeout"
             raise CompleterError(code, "the model's server did not answer in time") from None
         except httpx.HTTPError as error:
@@ -179,6 +187,39 @@ class HttpCompleter:
 def http_address(url: str) -> str:
     """The address for HTTP: that of a Unix socket names this machine."""
     return url if socket_in(url) is None else _OVER_SOCKET
+
+
+# Far more than the longest answer. What is longer would keep the event loop busy when it is read.
+MOST_BYTES: Final = 3 * 512 * 1024
+_MOST_CHUNKS: Final = 65_536
+# Chunks that are already here are taken in turns.
+_TURN: Final = 64
+
+
+async def chunks(response: Response, most: int) -> AsyncGenerator[bytes]:
+    """The body of a streamed response as it was sent.
+
+    Raises what httpx raises, and RemoteProtocolError for more than `most` bytes, for very many chunks, and for an
+    encoding, which was not asked for: a kilobyte may unfold into gigabytes before anybody can count them.
+    """
+    import httpx  # imported already, with the client
+
+    if response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
+        raise httpx.RemoteProtocolError("encoded")
+    taken = count = 0
+    async for chunk in response.aiter_raw():
+        taken, count = taken + len(chunk), count + 1
+        if taken > most or count > _MOST_CHUNKS:
+            raise httpx.RemoteProtocolError("too long")
+        if count % _TURN == 0:
+            await asyncio.sleep(0)
+        yield chunk
+
+
+async def whole_body(response: Response, most: int = MOST_BYTES) -> bytes:
+    """All of a streamed response. Raises as `chunks` does."""
+    async with aclosing(chunks(response, most)) as parts:
+        return b"".join([chunk async for chunk in parts])
 
 
 def open_client(
@@ -203,6 +244,7 @@ def open_client(
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=idle)
     # The system's certificates, or those in SSL_CERT_FILE. No proxy from the environment: prompts go to no one else.
     trusted = ssl.create_default_context()
+    headers = {**(headers or {}), "accept-encoding": "identity"}
     guard = Guard(url, token, remember=remember)
     transport = GuardedTransport(guard, limits=limits, trusted=trusted, socket=socket_in(url))
     return httpx.AsyncClient(headers=headers, transport=transport, trust_env=False, follow_redirects=False)
@@ -250,17 +292,17 @@ def _gone(error: HTTPError, endpoint: Endpoint, *, first: bool) -> CompleterErro
     return CompleterError("unreachable", f"the model's server stopped ({type(error).__name__})")
 
 
-def _refusal(response: Response) -> CompleterError:
+def _refusal(status: int, content: bytes) -> CompleterError:
     """The server's error as a CompleterError; only its code and message are used."""
     try:
-        error = json.loads(response.content)["error"]
+        error = json.loads(content)["error"]
         code, message = str(error.get("code")), str(error.get("message"))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        code, message = "", f"the server answered with status {response.status_code}"
-    if response.status_code in {401, 403}:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        code, message = "", f"the server answered with status {status}"
+    if status in {401, 403}:
         return CompleterError("refused", REFUSED)
-    if response.status_code == 404:  # noqa: PLR2004 (RFC 9110)
+    if status == 404:  # noqa: PLR2004 (RFC 9110)
         return CompleterError("refused", "this server is not Calomel, or is an older version")
-    if response.status_code < 500:  # noqa: PLR2004 (RFC 9110)
+    if status < 500:  # noqa: PLR2004 (RFC 9110)
         return CompleterError("refused", message)
     return CompleterError(_CODES.get(code, "failed"), message)

@@ -45,7 +45,7 @@ class ServerRecord:
         url: `http://host:port`, or `unix:` and the path of a socket.
         token: that clients must send; None if it needs none.
         pid: of its process.
-        started: when that process started, in seconds since the epoch; 0 if unknown. Process ids are reused; the pair
+        started: when that process started (`calomel.storage.start_of`); 0 if unknown. Process ids are reused; the pair
             of both is not.
         model: checkpoint folder, for people; None for the shipped one.
         weights: `calomel.weights.weights_id` of that folder; empty if it could not be read.
@@ -134,10 +134,11 @@ def read(path: Path) -> ServerRecord | None:
         return None
     except OSError as error:
         raise RuntimeFileError(f"cannot read {path} ({error.strerror})") from error
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise RuntimeFileError(f"{path} is not a regular file")
     with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise RuntimeFileError(f"{path} is not a regular file")
         if not is_own(status):
             raise RuntimeFileError(f"{path} belongs to another user")
         if rights_of_others(status):

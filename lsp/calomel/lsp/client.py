@@ -25,7 +25,9 @@ class Client:
         extensions: it knows our own notifications and reports what it shows.
         other_files: it can show a next edit in another document than the one it asks about.
         configuration_replaces: its response to `workspace/configuration` holds all of its settings and replaces what
-            `initialize` said.
+            `initialize` said. Only with `configuration_filtered`: otherwise a repository could replace them.
+        configuration_filtered: that response, and what it pushes, hold nothing that a workspace set but may not set
+            (the settings that the reference calls *yours*).
         completion_item: the user wants suggestions as items of the completion popup.
         debug: answer the requests that tests and measurements send.
     """
@@ -42,6 +44,7 @@ class Client:
     extensions: bool = False
     other_files: bool = False
     configuration_replaces: bool = False
+    configuration_filtered: bool = False
     completion_item: bool = False
     debug: bool = False
 
@@ -51,6 +54,7 @@ def read_client(params: Mapping[str, Any]) -> Client:
     options = _at(params, "initializationOptions")
     own = own_options(options if isinstance(options, dict) else {})
     process_id = params.get("processId")
+    filtered = own.get("configuration_filtered") is True
 
     def can(*keys: str) -> bool:
         return _at(params, "capabilities", *keys) is True
@@ -68,7 +72,8 @@ def read_client(params: Mapping[str, Any]) -> Client:
         is not None,
         extensions=own.get("extensions") is True,
         other_files=own.get("other_files") is True,
-        configuration_replaces=own.get("configuration_replaces") is True,
+        configuration_replaces=filtered and own.get("configuration_replaces") is True,
+        configuration_filtered=filtered,
         completion_item=own.get("completion_item") is True,
         debug=own.get("debug") is True,
     )
@@ -76,7 +81,9 @@ def read_client(params: Mapping[str, Any]) -> Client:
 
 # The keys of `initializationOptions` that are ours; all others belong to clients of other servers.
 _OWN = ("workspace", "privacy", "suggest", "server", "log")
-_AGREEMENTS = ("extensions", "other_files", "configuration_replaces", "completion_item", "debug")
+_AGREEMENTS = (
+    "extensions", "other_files", "configuration_replaces", "configuration_filtered", "completion_item", "debug",
+)  # fmt: skip
 
 
 def own_options(options: Mapping[str, Any]) -> dict[str, Any]:

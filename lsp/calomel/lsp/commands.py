@@ -141,6 +141,8 @@ class Commands:
         """What a request at `{textDocument, position}` would show a model elsewhere: secrets are hidden."""
         uri, position = place_of(arguments[0] if arguments else None)
         workspace, cursor = self._services.workspace, self._sync.find(uri, position)
+        if not isinstance(cursor, Silence):
+            await workspace.settled(cursor.document)
         verdict = None if isinstance(cursor, Silence) else workspace.verdict(cursor.document)
         if verdict is not None and not verdict.allowed:
             cursor = Silence.kept(verdict.reason)

@@ -1,14 +1,17 @@
 """Where settings come from, and what happens when they change.
 
 From lowest to highest precedence: the user's `calomel.toml`, the workspace's, `initializationOptions`, and what the
-editor answers to `workspace/configuration` or pushes with `workspace/didChangeConfiguration`. A wrong value is reported
-once, by its name, and replaced by its default. The files are watched through their folders, if these exist.
+editor answers to `workspace/configuration` or pushes with `workspace/didChangeConfiguration`. The last may come from a
+repository and may set no more than the workspace's file, unless the client filters it (`configuration_filtered`). A
+wrong value is reported once, by its name, and replaced by its default. The files are watched through their folders, if
+these exist.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -105,7 +108,9 @@ class Configuration(FileSystemEventHandler):
     def unwatch(self) -> None:
         """Stop watching."""
         if self._observer is not None:
-            self._observer.stop()
+            # It waits for half a second if something was moved just now.
+            threading.Thread(target=self._observer.stop, daemon=True).start()
+            self._observer = None
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         """Called on the observer's thread."""
@@ -141,6 +146,7 @@ class Configuration(FileSystemEventHandler):
             more_tomls=[folder / FILE_NAME for folder in self._folders[1:]],
             initialization_options=self._initial,
             configuration=settings_in(self._answered),
+            filtered=self._editor.client.configuration_filtered,
         )
         if settings.suggest.show == "hint" and not self._editor.client.extensions:
             # It could show no mark.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import sys
 import threading
 from collections import deque
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from calomel.lsp.client import Client, initialize_result, read_client
-from calomel.storage import process_of
+from calomel.storage import WINDOWS, process_of
 
 # Ten times the largest file that any editor sends as one text.
 MAX_BODY_BYTES: Final = 256 * 1024 * 1024
@@ -305,10 +306,31 @@ def claim_stdio() -> Transport:
         os.dup2(nothing, 1)
     os.close(nothing)
     sys.stdout = sys.stderr
-    return Transport(lambda size: os.read(reading, size), lambda data: _write_all(writing, data))
+    over = threading.Event()
+
+    def read(size: int) -> bytes:
+        data = os.read(reading, size)
+        if not data:
+            over.set()
+        return data
+
+    return Transport(read, lambda data: _write_all(writing, data, over))
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
+def _write_all(descriptor: int, data: bytes, over: threading.Event) -> None:
+    """Write `data`, which waits while nobody reads it; not after the input is `over`. Raises OSError."""
+    view, most = memoryview(data), len(data) if WINDOWS else select.PIPE_BUF
     while view:
-        view = view[os.write(descriptor, view) :]
+        # Where a pipe is ready, it takes so many bytes at once.
+        if not WINDOWS and not _is_ready(descriptor, over):
+            raise BrokenPipeError
+        view = view[os.write(descriptor, view[:most]) :]
+
+
+def _is_ready(descriptor: int, over: threading.Event) -> bool:
+    ended = False
+    while not select.select([], [descriptor], [], POLL_SECONDS)[1]:
+        if ended:
+            return False
+        ended = over.is_set()
+    return True

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from calomel.code.budget import Budget, SpentError
 from calomel.code.names import names_of
 from calomel.infer.client import PATIENCE, ModelClient, ended
 from calomel.infer.completer import CompleterError, ModelInfo
@@ -31,6 +32,8 @@ from calomel.workspace.history import prompt_path
 from calomel.workspace.longest_match import LongestMatch
 from calomel.workspace.workspace import Workspace
 
+# Seconds of a turn of the event loop for what another document may need.
+_TURN: Final = 0.03
 # Cached answers refused for these reasons are ignored: the model may have another one.
 _ASK_AGAIN: Final = frozenset(
     {SilenceReason.DISAGREES_WITH_SELECTED, SilenceReason.REVERTS_EDIT, SilenceReason.RESUMES_UNDONE}
@@ -116,6 +119,7 @@ class Answering:
     async def answer(self, request: Request) -> Answer:
         """Text for the cursor or the next edit, or why there is none."""
         uri, document, selected = request.document.uri, request.document, request.selected
+        await self._workspace.settled(document)
         refusal = self.permission.forbidden(request, self.state(uri))
         if refusal is not None:
             return refusal
@@ -159,7 +163,11 @@ class Answering:
                 return None
             if not workspace.shows(other):
                 continue
-            proposed, state = drafts_elsewhere(workspace.documents, other, hunks), self.state(other.uri)
+            try:
+                proposed = Budget(_TURN).run(drafts_elsewhere, workspace.documents, other, hunks)
+            except SpentError:
+                continue
+            state = self.state(other.uri)
             now = other.revision, proposed
             if not proposed or state.unlikely == now:
                 continue
@@ -240,6 +248,7 @@ class Answering:
         document, workspace, settings = request.document, self._workspace, self.permission.settings
         if workspace.syntax is not None:
             await workspace.syntax.parse(document)
+        await workspace.look_for_secrets()
         if not self._is_current(request):
             return None
         situation = workspace.situation(document.uri, request.offset)

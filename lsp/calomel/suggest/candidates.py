@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
+from calomel.code.budget import Budget, SpentError, in_thread
 from calomel.context.builder import ContextBuilder
 from calomel.infer.cleaning import Hole, Refuses, clean
 from calomel.infer.completer import (
@@ -125,6 +126,10 @@ _REGION_TOKENS: Final = 512
 _HOLE_TOKENS: Final = 16
 # Ends what is filled into a hole of one line.
 _BESIDE: Final = ("\n", "\r")
+# Characters of a text that is read on the event loop, and the seconds of such a turn; others get more, in a thread.
+_SHORT: Final = 16_384
+_TURN: Final = 0.03
+_SECONDS: Final = 1.0
 # Filters that a shorter text may pass; the others are asked again about the shortened one.
 _CUTTING: Final = ("repeats_below", "unbalanced")
 
@@ -136,8 +141,7 @@ class CandidateSource:
         builder: builds prompts.
         ask: asks the model.
         filter: decides which proposals are offered.
-        shared: by the clients of a server, for whom the event loop must not be busy for long. Their documents do not
-            change meanwhile; in an editor, syntax errors are counted in the text that was asked about, or not at all.
+        shared: by the clients of a server, for whom the event loop must not be busy at all.
     """
 
     def __init__(
@@ -168,6 +172,20 @@ class CandidateSource:
             situation = replace(situation, text=text, offset=offset)
         stop = () if is_inert(line_rest(text[offset : offset + 4096])) else ("\n", "\r")
         answer = await self._ask("fill", snapshot, situation, stop=stop, drafts=snapshot.continuing)
+
+        def read(snapshot: Snapshot) -> Answered:
+            return self._filled(snapshot, answer, TextEdit(start, end, item), stop)
+
+        try:
+            return await self.aside(read, snapshot)
+        except SpentError:
+            return SilenceReason.TIMEOUT
+
+    def _filled(self, snapshot: Snapshot, answer: CompleteAnswer, taken: TextEdit, stop: tuple[str, ...]) -> Answered:
+        """The best text of an answer, behind what is `taken` from a completion popup. Raises SpentError."""
+        start, end, item = taken
+        before, behind = snapshot.text[:start] + item, snapshot.text[end:]
+        language, selected = snapshot.situation.language_id, snapshot.selected
         best: Answered | None = SilenceReason.SECRET if answer.reason == SECRET else None
         decided: list[Judged] = []
         for candidate in answer.candidates:
@@ -179,7 +197,7 @@ class CandidateSource:
                 return next(fired(proposal_of("fill", snapshot, Judged(candidate, edits(new))), _CUTTING), None)
 
             within = replace(candidate, text=cut_at_stop(candidate.text, stop)[0])  # drafts end at no stop string
-            filled = read_fill(within, text[:offset], text[offset:], situation.language_id, refuses)
+            filled = read_fill(within, before, behind, language, refuses)
             if isinstance(filled, SilenceReason):
                 best = better(best, filled)
                 continue
@@ -200,8 +218,11 @@ class CandidateSource:
         return best or SilenceReason.EMPTY
 
     async def aside(self, work: Callable[[Snapshot], T], snapshot: Snapshot) -> T:
-        """What `work` makes of a snapshot; not on a server's event loop."""
-        return await asyncio.to_thread(work, snapshot) if self._shared else work(snapshot)
+        """What `work` makes of a snapshot, within a second; of a long text not on the event loop. Raises SpentError."""
+        if not self._shared and len(snapshot.text) <= _SHORT:
+            with suppress(SpentError):
+                return Budget(_TURN).run(work, snapshot)
+        return await in_thread(_SECONDS, work, snapshot)
 
     async def read_ahead(self, snapshot: Snapshot) -> None:
         """Have the model encode the prompt that a snapshot for text at the cursor would have."""
@@ -227,23 +248,38 @@ class CandidateSource:
 
         Returns the likeliest proposal, drafts included, that passes every check.
         """
-        start, end = region
-        old = situation.text[start:end]
-        proposed = region_texts(situation.text, start, end, drafts)
+        proposed = region_texts(situation.text, *region, drafts)
         hopeless = CANVAS in self.filter.calibrator.hopeless("edit")
         own = snapshot.explicit or not hopeless
         if not own and not proposed:
             return SilenceReason.NOT_ASKED
         answer = await self._ask("edit", snapshot, situation, region=region, drafts=tuple(proposed), own=own)
-        read = [(each, read_rewrite(each, situation.text, start, end)) for each in answer.candidates]
+
+        def read(snapshot: Snapshot) -> Answered:
+            return self._rewritten(snapshot, situation.text, region, proposed, answer)
+
+        try:
+            return await self.aside(read, snapshot)
+        except SpentError:
+            return SilenceReason.TIMEOUT
+
+    def _rewritten(
+        self,
+        snapshot: Snapshot,
+        text: str,
+        region: tuple[int, int],
+        proposed: Mapping[Draft, DraftSignals],
+        answer: CompleteAnswer,
+    ) -> Answered:
+        """The best edit of a region in an answer. Raises SpentError."""
+        start, end = region
+        read = [(each, read_rewrite(each, text, start, end)) for each in answer.candidates]
         # What a model makes of a region speaks for a rule or against it, if it was trained to rewrite regions.
         trained = not answer.judged and self.filter.model.kind in {"edits", "hosted"}
         rewrite = next((_edits(edits) for each, edits in read if trained and each.maker == CANVAS), None)
         drafted = tuple(_edits(edits) for each, edits in read if each.maker != CANVAS)
         best: Answered | None = SilenceReason.SECRET if answer.reason == SECRET else None
         for candidate, edits in read:
-            if self._shared:
-                await asyncio.sleep(0)
             if isinstance(edits, SilenceReason):
                 best = better(best, edits)
                 continue
@@ -253,7 +289,7 @@ class CandidateSource:
                 region,
                 cut_off=candidate.finish_reason != "stop",
                 drafted=proposed.get(Draft(candidate.text, candidate.maker), DraftSignals()),
-                agreement=agreement_of(candidate, answer, line_feeds(old)),
+                agreement=agreement_of(candidate, answer, line_feeds(text[start:end])),
                 accord=(
                     Accord()
                     if rewrite is None
@@ -274,7 +310,10 @@ class CandidateSource:
             return answered
         at = len(before)
         new = "".join(edit.text for edit in answered.edits)
-        broken = snapshot.errors(at, at, new)
+        try:
+            broken = await self.aside(lambda snapshot: snapshot.errors(at, at, new), snapshot)
+        except SpentError:
+            broken = None
         mends = broken is not None and broken[1] < broken[0]
         if not mends and not (is_half_word(before, behind) and new[:1].isalnum()):
             return SilenceReason.NO_CHANGE
@@ -290,7 +329,10 @@ class CandidateSource:
         if not new or not candidate.text.startswith(new) or splits_word(new, candidate.text[len(new) :]):
             return SilenceReason.NO_CHANGE
         edits = plan(snapshot.text, [TextEdit(draft.start, draft.end, draft.text)])
-        return self.filter.decide("edit", snapshot, Judged(candidate, edits))
+        try:
+            return await self.aside(lambda each: self.filter.decide("edit", each, Judged(candidate, edits)), snapshot)
+        except SpentError:
+            return SilenceReason.TIMEOUT
 
     async def _ask(
         self,

@@ -25,7 +25,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Meta
 
 from calomel.infer.wire import read_json
-from calomel.storage import keep_private, only_one, open_private, rights_of_others
+from calomel.storage import keep_private, only_one, open_private, open_regular, rights_of_others
 from calomel.suggest.offers import Outcome
 
 LOG: Final = logging.getLogger(__name__)
@@ -83,7 +83,9 @@ class OutcomeLog:
         if not self.wanted:
             return
         try:
-            line = line_of(outcome, time=self._wall(), session=self._session, version=self._version)
+            # A clock may be set to any year.
+            now = min(max(0.0, self._wall()), _LATEST)
+            line = line_of(outcome, time=now, session=self._session, version=self._version)
             with self._lock:
                 self._append(line)
         except Exception as error:  # noqa: BLE001 - a log must not stop the typing, whatever happens
@@ -290,7 +292,7 @@ def each_record(path: Path) -> Iterator[OutcomeRecord | None]:
 
 
 def _lines(file: Path) -> Iterator[bytes]:
-    with contextlib.suppress(FileNotFoundError), file.open("rb") as opened:
+    with contextlib.suppress(FileNotFoundError), open_regular(file) as opened:
         while line := opened.readline(_LONGEST_LINE):
             yield line
 

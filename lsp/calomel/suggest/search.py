@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
 from rapidfuzz import fuzz
 
+from calomel.code.budget import SpentError, check
 from calomel.code.lines import Rows
 from calomel.code.names import COMMON, Names
 from calomel.code.tokens import changes, tokens, words
@@ -106,6 +108,7 @@ def _alike(rows: Rows, edit: LineEdit, row: int) -> Iterator[Location]:
     name = _name_before(edit)
     low = max(0, row - _COMPARED_LINES // 2)
     for at, line in enumerate(rows.lines[low : low + _COMPARED_LINES], low):
+        check()
         if at == edit.row or not line.strip() or line == edit.new:
             continue
         if name and any(rows.names.uses(line, name)):
@@ -133,7 +136,10 @@ async def next_edits(source: CandidateSource, snapshot: Snapshot) -> list[Answer
 
     At the cursor, then where the last edits probably continue.
     """
-    proposed, places = await source.aside(look, snapshot)
+    proposed: Sequence[EditDraft] = ()
+    places: Sequence[Location] = ()
+    with suppress(SpentError):  # the model may know more
+        proposed, places = await source.aside(look, snapshot)
     if "edit" not in snapshot.info.kinds:
         return [await agreed(source, snapshot, proposed)]
     within = snapshot.within
@@ -154,7 +160,7 @@ async def next_edits(source: CandidateSource, snapshot: Snapshot) -> list[Answer
             answers.append(answered)
         if len(regions) > _PLACES or (answers and within is None):
             break
-    if snapshot.finishing and not answers and unfinished(snapshot):
+    if snapshot.finishing and not answers and await _is_unfinished(source, snapshot):
         finished = await source.finish(snapshot)
         # If it is held back, a rewrite that is held back tells more.
         if shows(finished) or not isinstance(best, Judged):
@@ -181,6 +187,13 @@ async def agreed(source: CandidateSource, snapshot: Snapshot, proposed: Sequence
             if answer.reason is None:
                 break
     return held
+
+
+async def _is_unfinished(source: CandidateSource, snapshot: Snapshot) -> bool:
+    try:
+        return await source.aside(unfinished, snapshot)
+    except SpentError:
+        return False
 
 
 def unfinished(snapshot: Snapshot) -> bool:

@@ -97,6 +97,7 @@ _HIDDEN: Final = {
     "minified": "This file is minified.",
     "binary": "This is not a text file.",
     "unreadable": "Calomel cannot read this file.",
+    "moved": "This file was moved or deleted.",
 }
 
 

@@ -5,6 +5,7 @@ Git alone knows all of its rules: `core.excludesFile`, `info/exclude` of a workt
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import selectors
@@ -14,6 +15,7 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
@@ -47,6 +49,10 @@ def is_regular(state: Stamp) -> bool:
     return state is None or S_ISREG(state[3])
 
 
+class AskingError(Exception):
+    """Git has been asked and has not answered yet; only an event loop is told so, which must not wait."""
+
+
 class _NoAnswerError(Exception):
     """Git ended, hung or was not understood."""
 
@@ -77,6 +83,9 @@ class CheckIgnore:
         self._refused: set[tuple[Path, str]] = set()
         self._lock = threading.Lock()
         self._rests_until: dict[Path, float] = {}
+        # What is being asked for event loops, by a thread of its own.
+        self._asking: dict[tuple[Path, str], Future[bool | None]] = {}
+        self._asker = ThreadPoolExecutor(1, thread_name_prefix="calomel-git")
         # How often the rules of a repository were found to have changed.
         self.changes = 0
 
@@ -87,9 +96,37 @@ class CheckIgnore:
             root: of the repository.
             entry: the path below it, with forward slashes.
             patterns: the files of patterns in the tree that count for it, each with its stamp now.
+
+        Raises AskingError on an event loop, if git has yet to be asked: see `answered`.
         """
         if self._git is None or self._rests_until.get(root, 0.0) > time.monotonic() or (root, entry) in self._refused:
             return None
+        if not _on_event_loop():
+            return self._asked(root, entry, patterns)
+        known = self._known(root, entry, patterns)
+        if known is None:
+            key = root, entry
+            if key not in self._asking:
+                asking = self._asking[key] = self._asker.submit(self._asked, root, entry, tuple(patterns))
+                asking.add_done_callback(lambda _: self._asking.pop(key, None))
+            raise AskingError
+        return known
+
+    async def answered(self) -> bool:
+        """Wait until git has said what it was asked, or rests; whether it was asked anything."""
+        asking = [asyncio.wrap_future(each) for each in tuple(self._asking.values())]
+        if asking:
+            await asyncio.wait(asking, timeout=_PATIENCE)
+        return bool(asking)
+
+    def _known(self, root: Path, entry: str, patterns: Sequence[tuple[str, Stamp]]) -> bool | None:
+        """What git has said, if its rules are the same; without the lock, since another thread may hold it and wait."""
+        repository = self._repositories.get(root)
+        if repository is None or repository.process.poll() is not None or _is_stale(repository, patterns):
+            return None
+        return repository.answers.get(entry)
+
+    def _asked(self, root: Path, entry: str, patterns: Sequence[tuple[str, Stamp]]) -> bool | None:
         with self._lock:
             try:
                 repository = self._repository(root, patterns)
@@ -113,9 +150,7 @@ class CheckIgnore:
     def _repository(self, root: Path, patterns: Sequence[tuple[str, Stamp]]) -> _Repository:
         repository = self._repositories.get(root)
         if repository is not None:
-            stale = any(stamp(source) != repository.stamps[source] for source in repository.sources) or any(
-                repository.stamps.setdefault(path, each) != each for path, each in patterns
-            )
+            stale = _is_stale(repository, patterns)
             if not stale and repository.process.poll() is None:
                 self._repositories[root] = self._repositories.pop(root)
                 return repository
@@ -158,6 +193,21 @@ class CheckIgnore:
             check=False,
         )  # fmt: skip
         return os.fsdecode(done.stdout)
+
+
+def _on_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _is_stale(repository: _Repository, patterns: Sequence[tuple[str, Stamp]]) -> bool:
+    """Whether the rules of a repository have changed since its git began."""
+    return any(stamp(source) != repository.stamps[source] for source in repository.sources) or any(
+        repository.stamps.setdefault(path, each) != each for path, each in patterns
+    )
 
 
 def _end(repositories: dict[Path, _Repository], root: Path) -> None:

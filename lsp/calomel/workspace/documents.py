@@ -147,6 +147,8 @@ class LoggedChange:
     along: bool = False
 
 
+# Lines of which the starts are found at first, and then four times as many.
+_AT_ONCE: Final = 32
 # Messages of changes that a document remembers; what is older is not carried forward.
 _MESSAGES: Final = 64
 
@@ -169,8 +171,10 @@ class Document:
         self.version = version
         self.revision = 0
         self._lines = split_lines(text)
-        # Where each line starts, and the end of the text.
-        self._starts = list(accumulate(map(len, self._lines), initial=0))
+        self._length = len(text)
+        # Where the lines start, and the end of the text, as far as anybody asked since a change: a message may have
+        # thousands of changes.
+        self._starts = [0]
         self._text: str | None = text
         # The changes of the last messages, each message's together.
         self._log: deque[list[LoggedChange]] = deque(maxlen=_MESSAGES)
@@ -206,12 +210,12 @@ class Document:
         return self._text
 
     def __len__(self) -> int:
-        return self._starts[-1]
+        return self._length
 
     def copy(self) -> Document:
         """The document as it is now; later changes do not reach it."""
         copied = copy(self)
-        copied._lines = [*self._lines]  # noqa: SLF001 (its own class)
+        copied._lines, copied._starts = [*self._lines], [*self._starts]  # noqa: SLF001 (its own class)
         return copied
 
     @property
@@ -231,11 +235,24 @@ class Document:
 
     def line_start(self, number: int) -> int:
         """Where the line `number` starts; the end of the text for a line beyond it."""
-        return self._starts[min(number, len(self._lines))]
+        number = min(number, len(self._lines))
+        self._count(number + 1)
+        return self._starts[number]
 
     def line_of(self, offset: int) -> int:
         """The line that contains `offset`; the last one for the end of the text and beyond."""
-        return max(0, bisect_right(self._starts, offset, hi=len(self._lines)) - 1)
+        more = _AT_ONCE
+        while self._starts[-1] <= offset and len(self._starts) <= len(self._lines):
+            self._count(len(self._starts) + more)
+            more *= 4
+        return max(0, bisect_right(self._starts, offset, hi=min(len(self._starts), len(self._lines))) - 1)
+
+    def _count(self, lines: int) -> None:
+        """Find where the first lines start, and the end of the text if there are fewer."""
+        if lines > len(self._starts):
+            known = len(self._starts)
+            ends = accumulate(map(len, self._lines[known - 1 : lines - 1]), initial=self._starts.pop())
+            self._starts += ends
 
     def offset_at(self, line: int, character: int) -> int:
         """The offset of a position; beyond the end of a line or of the text it is that end."""
@@ -277,8 +294,9 @@ class Document:
         if done.removed == text:
             return None
         before, after = self._lines[done.start_line][: done.start_column], self._lines[done.end_line][done.end_column :]
-        self._put(done.start_line, done.end_line + 1, before + text + after)
-        self._starts = list(accumulate(map(len, self._lines), initial=0))
+        first = self._put(done.start_line, done.end_line + 1, before + text + after)
+        del self._starts[first + 1 :]
+        self._length += len(text) - len(done.removed)
         self.revision += 1
         self._text = None
         if not self._log:
@@ -297,8 +315,8 @@ class Document:
             raise ResyncNeeded("a change begins or ends within a character")
         return offset
 
-    def _put(self, first: int, end: int, text: str) -> None:
-        """Replace lines by the lines of `text`, joining a CR and an LF that become neighbours."""
+    def _put(self, first: int, end: int, text: str) -> int:
+        """Replace lines by the lines of `text`, joining a CR and an LF that become neighbours; returns the first."""
         if first > 0 and text.startswith("\n") and self._lines[first - 1].endswith("\r"):
             first -= 1
             text = self._lines[first] + text
@@ -312,6 +330,7 @@ class Document:
         if end < len(self._lines):
             lines.pop()
         self._lines[first:end] = lines
+        return first
 
 
 class Documents(dict[str, Document]):

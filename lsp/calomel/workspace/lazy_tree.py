@@ -69,6 +69,11 @@ class LazyTree:
             self._tree, self._unfinished = tree, None
         return self._tree
 
+    @property
+    def current(self) -> Tree | None:
+        """The tree of the current text, if it is there already."""
+        return self._tree if self._fresh else None
+
     def _forget(self) -> None:
         self._tree = None
         self._unfinished = None

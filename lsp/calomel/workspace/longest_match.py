@@ -19,6 +19,7 @@ from typing import Final
 
 import numpy as np
 
+from calomel.code.names import LONGEST_LINE
 from calomel.workspace.documents import Document, file_of
 from calomel.workspace.history import Listener
 from calomel.workspace.index import Index
@@ -35,6 +36,12 @@ TOKENS: Final = 120_000
 _SPARE: Final = 4096
 # Lines read at once, in a few milliseconds.
 _BIT: Final = 2000
+
+
+# Characters that are read in one turn of the event loop, which takes some 20 ms.
+_CHARACTERS: Final = 100_000
+# Lines of a document, which are compared after each key.
+_MOST_LINES: Final = 40_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,11 @@ class _Words(dict[str, str]):
         return "".join(map(self.__getitem__, tokens_in(text)))
 
 
+def _lines_of(document: Document) -> list[str]:
+    """The lines that are searched: of a text with very many, none."""
+    return document.lines(0, document.line_count) if document.line_count <= _MOST_LINES else []
+
+
 class _Lines:
     """A document's lines, and the tokens of each."""
 
@@ -93,7 +105,7 @@ class _Lines:
         if self.revision == self.document.revision:
             return
         self.revision = self.document.revision
-        texts = [line.rstrip("\r\n") for line in self.document.lines(0, self.document.line_count)]
+        texts = [line.rstrip("\r\n") for line in _lines_of(self.document)]
         most, first, last = min(len(texts), len(self.texts)), 0, 0
         while first < most and texts[first] == self.texts[first]:
             first += 1
@@ -102,10 +114,13 @@ class _Lines:
         self.put(first, len(self.texts) - last, texts[first : len(texts) - last], words)
 
     def read(self, first: int, end: int, words: _Words) -> None:
-        """Read those of some lines that have not been read yet."""
+        """Read those of some lines that have not been read yet, as far as one turn of the event loop allows."""
+        left = _CHARACTERS
         for row in range(max(0, first), min(end, len(self.texts))):
-            if self.tokens[row] is None:
-                self.tokens[row] = words.read(self.texts[row])
+            if self.tokens[row] is None and left > 0:
+                text = self.texts[row]
+                left -= min(len(text), LONGEST_LINE)
+                self.tokens[row] = words.read(text) if len(text) <= LONGEST_LINE else ""
                 self.stream = ""
 
     def read_on(self, words: _Words) -> bool:
@@ -205,7 +220,7 @@ class LongestMatch(Listener):
     def opened(self, document: Document) -> None:
         """The document was opened, or its text was replaced."""
         self._documents[document.uri] = lines = _Lines(document)
-        lines.put(0, 0, document.lines(0, document.line_count), self._words)
+        lines.put(0, 0, _lines_of(document), self._words)
         self._use(document.uri)
 
     def closed(self, document: Document) -> None:

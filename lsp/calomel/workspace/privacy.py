@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import Final
+from unicodedata import normalize
 
 from pathspec import GitIgnoreSpec, RegexPattern
 
 from calomel.storage import read_regular
 from calomel.workspace import secrets
-from calomel.workspace.check_ignore import CheckIgnore, Stamp, is_regular, stamp
+from calomel.workspace.check_ignore import AskingError, CheckIgnore, Stamp, is_regular, stamp
 from calomel.workspace.secret_patterns import PATTERNS, TABLES
 from calomel.workspace.settings import PrivacySettings
 
@@ -62,7 +63,7 @@ class GitIgnore:
         self._folders: dict[tuple[Path, Path], tuple[tuple[Stamp, ...], bool]] = {}
 
     def ignores(self, path: Path, folder: Path | None) -> bool:
-        """Whether git would ignore the file.
+        """Whether git would ignore the file. Raises AskingError on an event loop, until git has said it.
 
         Args:
             path: absolute; need not exist.
@@ -77,6 +78,10 @@ class GitIgnore:
             self._ignored_in(root, path if inner is None else inner, folder)
             for root, inner in zip(roots, (None, *roots), strict=False)
         )
+
+    async def answered(self) -> bool:
+        """Wait for git, as in `CheckIgnore.answered`."""
+        return await self._git.answered()
 
     @property
     def changes(self) -> int:
@@ -183,13 +188,67 @@ def _quick(pattern: str) -> str:
 
 
 def _spec(patterns: Sequence[str]) -> GitIgnoreSpec:
-    rules = GitIgnoreSpec.from_lines(patterns).patterns
-    return GitIgnoreSpec([
-        each
-        if not isinstance(each, RegexPattern) or each.regex is None
-        else type(each)(re.compile(_quick(each.regex.pattern), each.regex.flags), each.include)
-        for each in rules
-    ])  # fmt: skip
+    """The patterns in the order in which they count. Case does not matter where they hide a file."""
+    found = []
+    for each in GitIgnoreSpec.from_lines([_composed(pattern) for pattern in patterns]).patterns:
+        if isinstance(each, RegexPattern) and each.regex is not None:
+            flags = each.regex.flags | (re.IGNORECASE if each.include else 0)
+            each = type(each)(re.compile(_quick(each.regex.pattern), flags), each.include)  # noqa: PLW2901
+        found.append(each)
+    return GitIgnoreSpec(found)
+
+
+# As the operating system follows before it gives up.
+_MOST_LINKS: Final = 40
+# The beginning of a pattern that names folders without a wildcard.
+_LITERAL: Final = re.compile(r"/?((?:[^/*?\[\]\\!#]+/)*[^/*?\[\]\\!#]+)(?:/|$)")
+
+
+def _composed(text: str) -> str:
+    """The text with each accented letter as one character: macOS takes both spellings for the same file."""
+    return text if text.isascii() else normalize("NFC", text)
+
+
+def _spellings(path: Path) -> list[Path]:
+    """The path, the same with one more of its links followed each time, and at last without any."""
+    target = Path(os.path.realpath(path))
+    found = [path]
+    while found[-1] != target and len(found) < _MOST_LINKS:
+        parts = found[-1].parts
+        links = (count for count in range(2, len(parts) + 1) if os.path.islink(Path(*parts[:count])))  # noqa: PTH114
+        first = next(links, None)
+        if first is None:
+            break
+        link = Path(*parts[:first])
+        try:
+            found.append(Path(os.path.normpath(link.parent / os.readlink(link))).joinpath(*parts[first:]))  # noqa: PTH115
+        except OSError:
+            break
+    return found if found[-1] == target else [*found, target]
+
+
+def _linked(folders: Sequence[Path], patterns: Sequence[str]) -> list[tuple[Path, str]]:
+    """Where links lead that patterns name, and how the patterns call that place: `data` may be a link to a disk."""
+    found = []
+    for pattern in patterns:
+        literal = None if pattern.startswith("!") else _LITERAL.match(pattern.strip())
+        parts = () if literal is None else tuple(part for part in literal[1].split("/") if part)
+        for folder in folders:
+            for count in range(1, len(parts) + 1):
+                link = folder.joinpath(*parts[:count])
+                if os.path.islink(link):  # noqa: PTH114 (which fails for names that no file can have)
+                    found.append((Path(os.path.realpath(link)), "/".join(parts[:count])))
+    return found
+
+
+def _inside(path: Path, folder: Path) -> str | None:
+    """The path within the folder, as patterns see it; None if it is elsewhere. Case does not matter."""
+    length = len(folder.parts)
+    if not path.is_relative_to(folder) and [part.casefold() for part in path.parts[:length]] != [
+        part.casefold() for part in folder.parts
+    ]:
+        return None
+    return _composed("/".join(path.parts[length:])) or None
 
 
 def is_pattern(line: str) -> bool:
@@ -221,12 +280,20 @@ _SECRET: Final = _Names(TABLES["secret_files"]["names"])
 _SECRET_DATA: Final = _Names(TABLES["secret_files"]["data"])
 _CODE: Final = frozenset(TABLES["secret_files"]["code"].split())
 _OLDER: Final = re.compile(TABLES["secret_files"]["older"])
+_OLDER_PREFIX: Final = re.compile(TABLES["secret_files"]["older_prefix"])
 _SAMPLES: Final = _Names(TABLES["secret_files"]["samples"])
 _SECRET_FOLDERS: Final = frozenset(TABLES["secret_files"]["folders"].split())
 _SECRET_LANGUAGES: Final = frozenset(TABLES["secret_files"]["languages"].split())
 _GENERATED: Final = _Names(TABLES["worthless"]["generated"])
 _GENERATED_FOLDERS: Final = frozenset(TABLES["worthless"]["generated_folders"].split())
 _BINARY: Final = _Names(TABLES["worthless"]["binary"])
+
+
+def _versions(name: str) -> Iterable[str]:
+    """The name, and the same without what a person or an editor adds to an older version or a copy."""
+    bare = _OLDER_PREFIX.sub("", name)
+    stem, dot, suffix = bare.rpartition(".")
+    return dict.fromkeys(filter(None, (name, bare, _OLDER.sub("", bare), _OLDER.sub("", stem) + dot + suffix)))
 
 
 @lru_cache(maxsize=4096)
@@ -241,7 +308,7 @@ def secret_pattern(path: Path) -> str | None:
     *above, name = path.parts[-3:]
     if _SAMPLES.find(name):
         return None
-    for version in dict.fromkeys((name, _OLDER.sub("", name))):
+    for version in _versions(name):
         names = ["/".join((*above[-count:], version)) if count else version for count in range(len(above) + 1)]
         is_code = version.lower().rpartition(".")[2] in _CODE
         pattern = next(filter(None, map(_SECRET.find, names)), None) or (
@@ -295,7 +362,8 @@ class Verdict:
     Attributes:
         allowed: a model may see it.
         reason: the rule that forbids it: `secret_file:.env`, `excluded:*.sql` (a pattern of the user's), `gitignored`,
-            `generated`, `generated:*.lock`, `minified`, `binary`, `too_large`, `unreadable`; empty when allowed.
+            `generated`, `generated:*.lock`, `minified`, `binary`, `too_large`, `unreadable`, `moved` (the file of an
+            open document is gone); empty when allowed.
         wanted: a pattern of the user's lets it in, even if no person wrote it.
     """
 
@@ -303,8 +371,14 @@ class Verdict:
     reason: str = ""
     wanted: bool = False
 
+    @property
+    def asking(self) -> bool:
+        """Whether git has yet to say if it ignores the file; until then no model may see it."""
+        return self.reason == _ASKING
+
 
 _ALLOWED: Final = Verdict(allowed=True)
+_ASKING: Final = "gitignored:asking"
 
 
 class Privacy:
@@ -319,19 +393,28 @@ class Privacy:
     def update(self, folders: Sequence[Path], settings: PrivacySettings) -> None:
         """Use other folders or settings from the next call on."""
         # Patterns are relative to the innermost folder that contains a file.
-        ordered = sorted((folder.absolute() for folder in folders), key=lambda folder: -len(folder.parts))
+        given = [folder.absolute() for folder in folders]
+        # A file may be named by any link on the way to it, whichever the folder was opened by.
+        spelled = dict.fromkeys(each for folder in given for each in _spellings(folder))
+        ordered = sorted(spelled, key=lambda folder: -len(folder.parts))
         patterns = [pattern for pattern in settings.ignore if is_pattern(pattern)]
         self._updates += 1
         # All at once: another thread must not see the old folders with the new patterns.
-        self._rules = (settings, ordered, patterns, _spec(patterns))
+        self._rules = (settings, ordered, patterns, _spec(patterns), _linked(given, patterns))
 
     @property
     def changes(self) -> int:
         """How often the rules changed: settings, folders, and files of patterns such as a .gitignore."""
         return self._updates + self._git.changes
 
+    async def answered(self) -> bool:
+        """Wait until git has said what the event loop asked, for a second at most; whether it asked anything."""
+        return await self._git.answered()
+
     def allowed(self, path: Path | None, language_id: str | None = None) -> Verdict:
         """Whether a model may see a file: judged by its name, by that of a link's target, and by its content.
+
+        Waits for git; on an event loop, the verdict is `asking` instead, until `answered`.
 
         Args:
             path: of the file, which need not exist; None for a document that was never saved.
@@ -341,14 +424,16 @@ class Privacy:
             return _refused("secret_file:dotenv") if language_id in _SECRET_LANGUAGES else _ALLOWED
         path = path.absolute()
         try:
-            target = Path(os.path.realpath(path))
+            spellings = _spellings(path)
         except (OSError, ValueError):
             return _refused("unreadable")
-        reason, wanted = self._by_name(path, language_id)
-        if reason is None and target != path:
-            reason, wanted = self._by_name(target, language_id)
-        if reason is None:
-            reason = self._by_content(target, wanted=wanted)
+        reason, wanted = None, False
+        for spelling in spellings:
+            reason, wanted = self._by_name(spelling, language_id)
+            if reason is not None:
+                break
+        else:
+            reason = self._by_content(spellings[-1], wanted=wanted)
         return Verdict(allowed=True, wanted=wanted) if reason is None else _refused(reason)
 
     def named(self, paths: Sequence[Path], language_id: str | None = None) -> Verdict | None:
@@ -372,10 +457,15 @@ class Privacy:
 
     def _by_name(self, path: Path, language_id: str | None) -> tuple[str | None, bool]:
         """Why a file is refused, and whether the user allows it whatever our rules say."""
-        settings, folders, patterns, spec = self._rules
+        settings, folders, patterns, spec, linked = self._rules
         folder = next((folder for folder in folders if path.is_relative_to(folder)), None)
         # A later pattern of the user's overrides an earlier one, and `!` allows again what any rule refuses.
-        result = spec.check_file(path.relative_to(folder or path.anchor).as_posix())
+        inside = next(filter(None, (_inside(path, each) for each in folders)), None) if patterns else None
+        result = spec.check_file(inside or _composed(path.relative_to(path.anchor).as_posix()))
+        for place, name in linked:
+            if path.is_relative_to(place) and not result.include:
+                other = spec.check_file("/".join((name, *path.relative_to(place).parts)))
+                result = other if other.include else result
         if result.include is not None and result.index is not None:
             return (f"excluded:{patterns[result.index]}" if result.include else None), not result.include
         pattern = secret_pattern(path)
@@ -383,8 +473,11 @@ class Privacy:
             pattern = language_id
         if pattern is not None:
             return f"secret_file:{pattern}", False
-        if settings.gitignore and self._git.ignores(path, folder):
-            return "gitignored", False
+        try:
+            if settings.gitignore and self._git.ignores(path, folder):
+                return "gitignored", False
+        except AskingError:
+            return _ASKING, False
         return generated_by_name(path, folder), False
 
     def _by_content(self, path: Path, *, wanted: bool) -> str | None:

@@ -12,9 +12,12 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
+
+from calomel.code.budget import spent
 
 # What no model may see: shapes of secrets, and names of files and services.
 TABLES: Final[Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("privacy.toml").read_text("utf-8"))
@@ -71,6 +74,9 @@ SecretMatch = tuple[int, int, str]
 
 # No known secret is longer; the bound keeps the cost of a megabyte-long line linear.
 _LONGEST: Final = 4096
+# How much of a key is typed before it is recognised where nothing else begins so.
+_DISTINCT: Final = 6
+_FEWEST_TYPED: Final = 3
 # A text with fewer different characters was not generated: `xxxxxxxx`, `00000000`, a row of asterisks.
 _FEWEST_DISTINCT: Final = 4
 
@@ -84,7 +90,8 @@ class Shape:
         literal: its prefix.
         body: the characters that follow, as many as there are.
         full: from this many on, it is a secret without further checks.
-        early: from this many on, it is one if it looks random; 0 if only the whole is.
+        early: from this many on, it is one if it looks random; 0 if only the whole is. Up to `_DISTINCT`, nothing
+            else begins with the literal: it is one if it is no word.
     """
 
     kind: str
@@ -136,10 +143,28 @@ def find_shapes(text: str) -> Iterator[SecretMatch]:
         yield from ((*match.span("secret"), "url_password") for match in PATTERNS["url_password"].finditer(text))
 
 
+# Whatever separates words.
+_SEPARATORS: Final = {each: " " for each in range(128) if not (chr(each).isalnum() or chr(each) in "_-")}
+
+
+@lru_cache(maxsize=2)
+def _vocabulary(lower: str) -> str:
+    """Every word of a text once, where many are looked for: a third of it, or less."""
+    return "\n".join(set(lower.translate(_SEPARATORS).split())) if lower.isascii() else lower
+
+
+# The longest word in each phrase: a phrase is only looked for where its word is.
+_WORDS: Final = [
+    (max(re.findall(r"[a-z0-9_-]+", phrase) or [""], key=len), phrase, pattern) for phrase, pattern in _PHRASES.items()
+]
+
+
 def find_phrases(text: str, lower: str) -> Iterator[SecretMatch]:
     """Credentials after what announces them; `lower` is `text` in lower case."""
-    for phrase in filter(lower.__contains__, _PHRASES):
-        pattern = _PHRASES[phrase]
+    words = _vocabulary(lower)
+    for word, phrase, pattern in _WORDS:
+        if word not in words:
+            continue
         at, patience = lower.find(phrase), Patience()
         while at >= 0:
             match = pattern.match(text, at + len(phrase))
@@ -183,7 +208,14 @@ def _end(text: str, at: int, shape: Shape) -> tuple[int, bool]:
         return match.end(), False
     if len(body) >= shape.full or (shape.early and len(body) >= shape.early and looks_random(body)):
         return match.end(), True
-    return behind, False
+    return (match.end(), True) if shape.early <= _DISTINCT and _begins_key(body, shape.early) else (behind, False)
+
+
+def _begins_key(body: str, early: int) -> bool:
+    """Whether the beginning of a body is neither a word nor a place for one, such as `YOUR_TOKEN`."""
+    if not 0 < min(early, _FEWEST_TYPED) <= len(body):
+        return False
+    return PATTERNS["wordlike"].fullmatch(body) is None and PATTERNS["template"].search(body) is None
 
 
 def _goes_on_from(text: str, at: int) -> bool:
@@ -192,12 +224,36 @@ def _goes_on_from(text: str, at: int) -> bool:
 
 
 # Cheap to find; their surroundings decide.
-_KEYWORDS: Final = ("pass", "pwd", "pw", "psk", "secret", "token", "key", "credential", "auth", "phrase", "mnemonic")
+_PASSWORD_STEMS: Final = ("pass", "pwd", "pw", "psk", "pasw", "psw", "pssw", "preshared", "pre-shared", "pre_shared")
+_FOREIGN_STEMS: Final = tuple(TABLES["names"]["foreign_stems"].split())
+_FOREIGN_KEY_STEMS: Final = tuple(TABLES["names"]["foreign_key_stems"].split())
+_CODE_STEMS: Final = tuple(TABLES["names"]["code_stems"].split())
+_KEYWORDS: Final = (
+    *_PASSWORD_STEMS, "secret", "token", "key", "cred", "auth", "bearer", "pat", "phrase", "mnemonic",
+    *_FOREIGN_STEMS, *_FOREIGN_KEY_STEMS, *_CODE_STEMS,
+)  # fmt: skip
+_ASCII_KEYWORDS: Final = tuple(filter(str.isascii, _KEYWORDS))
+# How a name with one of these is read from where it begins, and what it holds.
+_BEGINNINGS: Final = {
+    **dict.fromkeys(_PASSWORD_STEMS, ("password", "password_name")),
+    **dict.fromkeys(_FOREIGN_STEMS, ("password", "foreign_name")),
+    **dict.fromkeys(_FOREIGN_KEY_STEMS, ("secret", "foreign_key_name")),
+    **dict.fromkeys(_CODE_STEMS, ("secret", "code_name")),
+    "cred": ("secret", "cred_name"),
+    "auth": ("key", "auth_name"),
+    "bearer": ("key", "bearer_name"),
+    "pat": ("key", "pat_name"),
+}
 # The name up to and including the keyword, searched this many characters before it.
 _BEFORE: Final = 24
 _FEWEST_WORDS: Final = 4
+_KEYS: Final = tuple(" ".join(TABLES["names"][each] for each in ("keys", "services", "other_services")).split())
+_JOINTS: Final = (" ", "_", ".", "-")
+# Below a colon there may be code.
+_OPEN: Final = {"password": "secret", "secret": "secret"}
 # The keys of these services have no shape of their own.
 _SERVICES: Final = tuple(TABLES["names"]["services"].split())
+_TAKERS: Final = tuple(TABLES["names"]["takers"].split())
 _NEAR: Final = 64
 _FARTHEST_BELOW: Final = 12
 _MOST_PARTS: Final = 8
@@ -210,59 +266,93 @@ _SHORTEST_STRONG: Final = 10
 _ALONG: Final = 240
 # 64 bits in hexadecimal are a checksum or a short id.
 _SHORTEST_HEX: Final = 24
+_VALUED_WITHIN: Final = 140
 # The beginning of a generated value is enough to recognise it.
 _TELLING: Final = 256
+
+
+_ROW: Final = re.compile(r"[^\n]+")
 
 
 def find_values(text: str, lower: str) -> Iterator[SecretMatch]:
     """Every value in `text` of a name that sounds secret, as (start, end, kind); may overlap.
 
     If `start` is `end`, the value is on lines below, see `find_below`. `lower` is `text` in lower case, of the same
-    length.
+    length. Where the budget is spent, everything behind counts as a value: such a text has names and little else.
     """
-    for keyword in filter(lower.__contains__, _KEYWORDS):
+    keywords = _ASCII_KEYWORDS if lower.isascii() else _KEYWORDS
+    for keyword in filter(_vocabulary(lower).__contains__, keywords):
         at, patience = lower.find(keyword), Patience()
         while at >= 0:
+            if spent():
+                yield from ((at + match.start(), at + match.end(), "key") for match in _ROW.finditer(text[at:]))
+                return
             kind, end = _named(text, keyword, at)
             behind = end
             if kind:
                 yield from _along(text, end, kind)
+                if lower.find("value", end, end + _VALUED_WITHIN) >= 0:
+                    yield from _valued(text, end, kind)
                 given = PATTERNS["given"].match(text, end)
                 if given:
                     yield from _judged(text, at, given, kind)
                     behind = patience.next(end, given.end())
                 announced = PATTERNS["announces"].match(text, end)
                 if announced and _is_announcement(text, at, announced):
-                    # Behind a colon there may be code.
-                    yield end, end, "key" if announced["open"] else kind
+                    yield end, end, _OPEN.get(kind, "key") if announced["open"] else kind
                 part = PATTERNS["connection_part"].match(text, end)
                 if part and (is_password(part["secret"]) or is_key(part["secret"])):
                     yield (*part.span("secret"), "connection_string")
             at = lower.find(keyword, behind)
-    if any(map(lower.__contains__, _SERVICES)):
+    yield from _beside(text, lower)
+
+
+def _beside(text: str, lower: str) -> Iterator[SecretMatch]:
+    """Values beside the name of a service, and in calls that take a password."""
+    words = _vocabulary(lower)
+    if any(map(words.__contains__, _SERVICES)):
         for match in PATTERNS["generated"].finditer(text):
             if is_key(match[0]) and PATTERNS["service"].search(text, max(0, match.start() - _NEAR), match.start()):
                 yield (*match.span(), "key")
+    for word in filter(words.__contains__, _TAKERS):
+        at, patience = lower.find(word), Patience()
+        while at >= 0:
+            behind = at + len(word)
+            call = PATTERNS["takes_password"].match(text, behind)
+            if call is not None:
+                stop = text.find("\n", call.end(), call.end() + _ALONG)
+                stop = min(len(text), call.end() + _ALONG) if stop < 0 else stop
+                yield from ((*span, "password") for span in _strong_strings(text, call.end(), stop))
+                behind = patience.next(behind, stop)
+            at = lower.find(word, behind)
 
 
 def _named(text: str, keyword: str, at: int) -> tuple[str, int]:
     """What a name with this keyword holds: `password`, `key`, or nothing; and where the keyword ends."""
     end = at + len(keyword)
-    if keyword in {"pass", "pwd", "pw", "psk"}:
-        match = PATTERNS["password_name"].match(text, at)
+    if keyword in _BEGINNINGS:
+        kind, name = _BEGINNINGS[keyword]
+        match = PATTERNS[name].match(text, at)
         if not match or (match.end() == end and keyword == "pass" and text[end : end + 1].isalpha()):
             return "", end
-        return "password", match.end()
-    if keyword == "auth":
-        match = PATTERNS["auth_name"].match(text, at)
-        return ("key", match.end()) if match else ("", end)
-    if keyword in {"key", "phrase", "mnemonic"}:
-        kind, name = ("key", "key_name") if keyword == "key" else ("phrase", "phrase_name")
-        return kind if PATTERNS[name].search(text, max(0, at - _BEFORE), end) else "", end
+        return kind, match.end()
+    if keyword == "key":
+        before = text[max(0, at - _BEFORE) : at].lower()
+        return "key" if before[: -1 if before[-1:] in _JOINTS else None].endswith(_KEYS) else "", end
+    if keyword in {"phrase", "mnemonic"}:
+        return "phrase" if PATTERNS["phrase_name"].search(text, max(0, at - _BEFORE), end) else "", end
     if keyword == "token":
         # A tokenizer has no secret.
         return "" if text[end : end + 2].lower() == "iz" else "key", end
     return "secret", end
+
+
+def _valued(text: str, end: int, kind: str) -> Iterator[SecretMatch]:
+    """What stands behind the word `value`, where the name that ends at `end` is a value, too."""
+    match = PATTERNS["valued"].match(text, end)
+    for group in ("quoted", "bare"):
+        if match and match[group] is not None and _is_secret(match[group], kind):
+            yield (*match.span(group), kind)
 
 
 def _along(text: str, end: int, kind: str) -> Iterator[SecretMatch]:
@@ -271,7 +361,7 @@ def _along(text: str, end: int, kind: str) -> Iterator[SecretMatch]:
     What was surely generated, whatever else is between them; in a list or a call, what may be a password.
     """
     part = PATTERNS["part"].match(text, end)
-    if part and _is_strong(part["secret"]):
+    if part and (_is_strong(part["secret"]) or (text[end - 2 : end + 1].isupper() and is_password(part["secret"]))):
         yield (*part.span("secret"), kind)
     stop = text.find("\n", end, end + _ALONG)
     stop = min(len(text), end + _ALONG) if stop < 0 else stop
@@ -283,10 +373,22 @@ def _along(text: str, end: int, kind: str) -> Iterator[SecretMatch]:
         if not called and is_key(match[0]):
             yield (*match.span(), kind)
     opens = PATTERNS["opens"].match(text, end, stop)
-    if opens:
-        for item in PATTERNS["strings"].finditer(text, opens.end(), stop):
-            if _is_strong(item["secret"]):
-                yield (*item.span("secret"), kind)
+    near = kind == "password" and tail is not None and not tail[0]
+    if opens or near:
+        begin, stop = (opens.end(), stop) if opens else (_closed(text, end), min(stop, end + _NEAR))
+        yield from ((*span, kind) for span in _strong_strings(text, begin, stop))
+
+
+def _closed(text: str, end: int) -> int:
+    """Where a name ends with the quotes and brackets that close around it."""
+    match = PATTERNS["closers"].match(text, end)
+    return end if match is None else match.end()
+
+
+def _strong_strings(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
+    for item in PATTERNS["strings"].finditer(text, begin, stop):
+        if _is_strong(item["secret"]) and not PATTERNS["no_value"].match(item["secret"]):
+            yield item.span("secret")
 
 
 def find_below(lines: Sequence[str], announced: Sequence[tuple[int, str]]) -> list[tuple[int, int, int]]:
@@ -378,7 +480,10 @@ def _judged(text: str, at: int, given: re.Match[str], kind: str) -> Iterator[Sec
     line_start = max(near, text.rfind("\n", near, at) + 1)
     option = text.startswith("-", max(line_start, text.rfind(" ", line_start, at) + 1))
     statement = PATTERNS["statement"].match(text, line_start) if given["apart"] and not option else None
-    if given["apart"] and not (option or statement):
+    if given["loose"] or (given["apart"] and not (option or statement)):
+        yield from _unsigned(text, (line_start, at), given, kind)
+        return
+    if given["atom"] and not PATTERNS["tuple_name"].search(text, line_start, at):
         return
 
     if given["quoted"] is not None:
@@ -391,6 +496,31 @@ def _judged(text: str, at: int, given: re.Match[str], kind: str) -> Iterator[Sec
             yield (*span, kind)
 
 
+def _unsigned(text: str, name: tuple[int, int], given: re.Match[str], kind: str) -> Iterator[SecretMatch]:
+    """A value that no sign assigns: beside a name that is alone on its line, or strong; `name` as in `_bare`.
+
+    `auth_pass "…"` in settings, `:password "…"` in Lisp, `"Password" "…"`, `enable password …` of a router.
+    """
+    word = given["bare"]
+    if word is not None and word.isalpha() and word.lower() not in _COMMON:
+        return
+    alone = not given["loose"] and PATTERNS["lonely"].fullmatch(text, *name) is not None
+    span = given.span("quoted")
+    if given["loose"] and "|" in given["loose"] and given["quoted"] is None:
+        span = given.span("bare")
+    elif given["quoted"] is None:
+        match = PATTERNS["rest"].match(text, given.start("bare"))
+        if match is None or match["more"]:
+            return
+        span = match.span()
+        alone = alone and not (match[0].isidentifier() and PATTERNS["namelike"].search(match[0]))
+    value = text[span[0] : span[1]]
+    if PATTERNS["no_value"].match(value):
+        return
+    if _is_strong(value) or (alone and _is_secret(value, kind)):
+        yield (*span, kind)
+
+
 def _bare(text: str, name: tuple[int, int], given: re.Match[str], kind: str, *, option: bool) -> tuple[int, int] | None:
     """The span of a secret without quotes; `name` is where its line begins, and its keyword."""
     if is_key(given["bare"]) and not _is_code(text, given):
@@ -398,9 +528,11 @@ def _bare(text: str, name: tuple[int, int], given: re.Match[str], kind: str, *, 
     start = given.start("bare")
     if kind == "phrase" and (words := PATTERNS["phrase_line"].match(text, start)):
         match: re.Match[str] | None = words
+    elif given["default"] or PATTERNS["expansion"].search(text, *name):
+        return given.span("bare") if _is_secret(given["bare"], kind) else None
     elif given["apart"] or option:
         match = PATTERNS["word"].match(text, start)
-    elif given["element"]:
+    elif given["element"] or given["sibling"]:
         match = PATTERNS["element"].match(text, start)
     else:
         match = _bare_setting(text, *name, given)
@@ -409,7 +541,9 @@ def _bare(text: str, name: tuple[int, int], given: re.Match[str], kind: str, *, 
 
 def _bare_setting(text: str, line_start: int, at: int, given: re.Match[str]) -> re.Match[str] | None:
     """The value on a line of settings or of a shell, which may contain characters that end a value in code."""
-    if given["sign"] not in {"=", ":"} or not PATTERNS["setting_line"].fullmatch(text, line_start, at):
+    if given["sign"] not in {"=", ":", ":=", "?=", "→", "⇒", "==>"} or not PATTERNS["setting_line"].fullmatch(
+        text, line_start, at
+    ):
         return None
     match = PATTERNS["rest"].match(text, given.start("bare"))
     if match is None:
@@ -419,7 +553,7 @@ def _bare_setting(text: str, line_start: int, at: int, given: re.Match[str]) -> 
     is_whole = not match["more"] or PATTERNS["shell"].fullmatch(text, line_start, match.start())
     if value[-1] in ",;" or PATTERNS["call"].match(value) or not is_whole:
         return None
-    spaced = given["sign"] == "=" and text[match.start() - 1].isspace()
+    spaced = given["sign"] in {"=", ":="} and text[match.start() - 1].isspace()
     named = value.isidentifier() and PATTERNS["namelike"].search(value) and not _is_strong(value)
     return None if spaced and named else match
 

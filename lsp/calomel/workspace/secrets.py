@@ -13,6 +13,7 @@ from enum import Enum
 from itertools import accumulate
 from typing import Final
 
+from calomel.code.budget import Budget
 from calomel.workspace.secret_patterns import (
     PATTERNS,
     find_below,
@@ -172,6 +173,9 @@ _MASK: Final = "*"
 _KEPT_LINES: Final = 16_000
 # A longer line is not source code, and would fill the memory.
 _LONGEST_KEPT: Final = 2_000
+# Ten times what ordinary text takes. Behind the place where it is spent, a piece of text is hidden whole.
+_SECONDS: Final = 0.02
+_SECONDS_A_CHARACTER: Final = 1e-6
 # Characters searched at once: more would delay the other threads too long.
 _PIECE: Final = 24_576
 # Characters split into lines at once, for the same reason. The result for an unchanged part is cached.
@@ -267,7 +271,9 @@ class SecretFinder:
         if each.count(_CLEAN) == len(each):
             return []
         notable = [(number, value) for number, value in enumerate(each) if value is not _CLEAN]
-        learned = learn(dict.fromkeys(lines[number] for number, value in notable if value is None), self._pause)
+        unknown = dict.fromkeys(lines[number] for number, value in notable if value is None)
+        budget = Budget(_SECONDS + _SECONDS_A_CHARACTER * sum(map(len, unknown)))
+        learned = budget.run(learn, unknown, self._pause)
         if len(cache) + len(learned) > _KEPT_LINES:
             cache.clear()
         cache.update((line, value) for line, value in learned.items() if len(line) <= _LONGEST_KEPT)

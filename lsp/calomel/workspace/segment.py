@@ -10,6 +10,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -18,6 +19,7 @@ from zlib import compress, crc32, decompress
 import numpy as np
 from numpy.typing import NDArray
 
+from calomel.code.budget import Budget, SpentError
 from calomel.code.definitions import Definition, block_starts, block_starts_by_lines, definitions_in
 from calomel.code.languages import COMMON_KEYWORDS, Grammar, grammar_of
 from calomel.code.lines import split_lines
@@ -68,6 +70,8 @@ CHUNK_LINES: Final = 40
 _SHORTEST_CHUNK: Final = 15
 # A file that takes longer to parse is split by its lines.
 _PARSE_SECONDS: Final = 2.0
+# What its tree says is read in a fraction of that.
+_READ_SECONDS: Final = 2.0
 _KINDS: Final = ("other", "class", "enum", "function", "interface", "method", "module", "trait", "type", "variable")
 
 
@@ -105,7 +109,10 @@ def _structure(text: str, path: str) -> tuple[tuple[int, ...], tuple[Definition,
     grammar = grammar_of(None, path)
     tree = parse(text, grammar, _PARSE_SECONDS)
     if grammar is not None and tree is not None:
-        return block_starts(tree, grammar, text), definitions_in(tree, grammar, text)
+        with suppress(SpentError):
+            return Budget(_READ_SECONDS).run(
+                lambda: (block_starts(tree, grammar, text), definitions_in(tree, grammar, text))
+            )
     return block_starts_by_lines(text), outline_by_lines(Document("", "", None, text))
 
 

@@ -21,6 +21,9 @@ else:
 Aggressiveness: TypeAlias = Literal["quiet", "balanced", "eager"] | Annotated[float, Meta(ge=0.0, le=1.0)]
 UpstreamFormat: TypeAlias = Literal["auto", "llama.cpp", "ollama", "vllm", "openai", "mercury"]
 Text: TypeAlias = Annotated[str, Meta(min_length=1)]
+Device: TypeAlias = Annotated[
+    str, Meta(pattern=r"^(cpu|mps|cuda(:[0-9]{1,3})?)$", description="cpu, cuda, cuda:N or mps")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ class ServerSettings:
         None, "Next-edit format of the model in `upstream`. Unset: detected from its name, or none.", user=True
     )
     upstream_key_file: Path | None = setting(None, "File with the key for the server in `upstream`.", user=True)
-    device: Text = setting(
+    device: Device = setting(
         "cpu", "Where the model runs: cpu; cuda or cuda:N for an NVIDIA GPU; mps for an Apple one.", user=True
     )
     quantize: Literal["int8"] | None = setting(
@@ -167,7 +170,7 @@ def user_settings_path() -> Path:
 
 TABLES: Final[Mapping[str, type]] = get_type_hints(Settings)
 # Nobody reads more messages about one start.
-_MOST_PROBLEMS: Final = 20
+MOST_PROBLEMS: Final = 20
 
 
 def load_settings(
@@ -177,11 +180,15 @@ def load_settings(
     more_tomls: Sequence[Path] = (),
     initialization_options: Mapping[str, Any] | None = None,
     configuration: Mapping[str, Any] | None = None,
+    filtered: bool = False,
+    most: int | None = MOST_PROBLEMS,
 ) -> tuple[Settings, list[SettingProblem]]:
     """The settings of all sources, later ones override earlier ones; a missing file sets nothing.
 
     `more_tomls` are the files of the workspace's other folders, of which only the rules about privacy count: they add
-    to the others, and hold in every folder.
+    to the others, and hold in every folder. `configuration` may come from a repository, as Emacs takes it from its
+    `.dir-locals.el` without a question, and may set what a workspace's file may; `filtered`: the editor has left out
+    what a workspace may not set. Of the problems, the first `most` are returned.
     """
     problems: list[SettingProblem] = []
     settings = Settings()
@@ -194,9 +201,10 @@ def load_settings(
         if path in more_tomls:
             given = {name: values for name, values in given.items() if name == "privacy"}
         settings = _merged(settings, given, source, problems)
-    for options, label in ((initialization_options, "initializationOptions"), (configuration, "the editor's settings")):
-        settings = _merged(settings, options or {}, Source(label), problems)
-    return settings, problems[:_MOST_PROBLEMS]
+    settings = _merged(settings, initialization_options or {}, Source("initializationOptions"), problems)
+    editors = Source("the editor's settings", workspace=not filtered)
+    settings = _merged(settings, configuration or {}, editors, problems)
+    return settings, problems[:most]
 
 
 def _merged(settings: Settings, given: Mapping[str, Any], source: Source, problems: list[SettingProblem]) -> Settings:

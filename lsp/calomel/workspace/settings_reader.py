@@ -57,7 +57,7 @@ class Source:
     Attributes:
         label: its name in messages.
         folder: relative paths start there; None: in the current folder.
-        workspace: it comes with a workspace, so it may be anybody's.
+        workspace: it comes with a workspace, or may, so it may be anybody's.
         text: its values are text, as in the environment.
     """
 
@@ -277,13 +277,19 @@ def wanted(kind: Any) -> str:
         return f"{', '.join(words)} or {numbers}" if numbers else f"{'one of ' * (len(words) > 1)}{', '.join(words)}"
     if Path in (kind, *get_args(kind)):
         return "a path"
-    return "true or false" if kind is bool else numbers or "a string that is not empty"
+    described = next((rules.description for rules in get_args(kind)[1:] if isinstance(rules, msgspec.Meta)), None)
+    return "true or false" if kind is bool else numbers or described or "a string that is not empty"
 
 
 def _allowed_to_workspace(value: Any, rules: Mapping[str, Any], most: float, now: Any) -> Any:
-    """The value, if a workspace's file, which may be anybody's, is allowed to set it. Raises ValueError."""
+    """The value, if a workspace, which may be anybody's, is allowed to set it. Raises ValueError.
+
+    What is so already is no change: some editors send what the user configured once more, where a workspace may, too.
+    """
+    if value == now:
+        return value
     if rules["user"]:
-        raise ValueError("belongs in your own settings, not in a workspace's")
+        raise ValueError("is ignored here, because a repository could set it: set it in your own calomel.toml")
     if rules["limit"]:
         bound = most if now is None else now
         if value > bound:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Literal
 
 from tree_sitter import Tree
 
+from calomel.code.budget import Budget, SpentError
 from calomel.code.definitions import Definition, block_starts, block_starts_by_lines, enclosing
 from calomel.code.languages import (
     TABLES,
@@ -23,7 +25,7 @@ from calomel.code.languages import (
     parser_for,
 )
 from calomel.code.lines import columns
-from calomel.code.trees import Inside, Work, begins_unclosed_string, errors, in_error, inside
+from calomel.code.trees import Inside, Work, begins_unclosed_string, errors, in_error, inside, way
 from calomel.workspace.documents import Document, Origin, TextChange
 from calomel.workspace.history import Listener
 from calomel.workspace.lazy_tree import LazyTree
@@ -133,6 +135,11 @@ WORD: Final = re.compile(r"[^\W\d]\w*")
 _NEAR_LINES: Final = 3
 _FAR_LINES: Final = 40
 _MOST_IDENTIFIERS: Final = 32
+# Characters of these lines, and words that are looked at, before and behind the cursor.
+_NEAR: Final = 8_000
+_MOST_WORDS: Final = 256
+# Of the names near a cursor, those found within this time.
+_NAMES_SECONDS: Final = 0.01
 # A single letter is a loop counter, not something defined elsewhere.
 _SHORTEST: Final = 2
 _TEXT: Final = frozenset({"text", "jsx_text"})
@@ -143,9 +150,9 @@ def _words(document: Document, offset: int, first: int, end: int, known: frozens
 
     A word whose nearest place is in a comment is not looked for elsewhere.
     """
-    first = max(0, first)
-    shift = document.line_start(first) - offset
-    text = "".join(document.lines(first, end))
+    low = max(document.line_start(max(0, first)), offset - _NEAR)
+    shift = low - offset
+    text = document.text[low : min(document.line_start(min(end, document.line_count)), offset + _NEAR)]
     nearest: dict[str, tuple[int, int]] = {}
     for match in WORD.finditer(text):
         word = match[0]
@@ -155,23 +162,28 @@ def _words(document: Document, offset: int, first: int, end: int, known: frozens
         place = (max(start, -start - len(word), 0), start)
         if word not in nearest or place < nearest[word]:
             nearest[word] = place
-    return [(word, start + offset) for word, (_, start) in sorted(nearest.items(), key=lambda item: item[1])]
+    words = sorted(nearest.items(), key=lambda item: item[1])
+    return [(word, start + offset) for word, (_, start) in words[:_MOST_WORDS]]
 
 
 def _is_name(tree: Tree | None, start: int, word: str) -> bool:
     """Whether the word is in the code, neither in a comment nor in a string."""
     if tree is None:
         return True
-    node = tree.root_node.descendant_for_byte_range(2 * start, 2 * (start + len(word)))
-    if node is None:
+    steps = way(tree, start, start + len(word))
+    if not steps:
         return True
+    node = steps[-1].node
     return node.is_named and not (is_comment(node.type) or is_string(node.type) or node.type in _TEXT)
 
 
 def _is_taken_for_name(tree: Tree, start: int, end: int) -> bool:
-    """Whether exactly these characters are a name."""
-    node = tree.root_node.descendant_for_byte_range(2 * start, 2 * end)
-    return node is not None and node.type == "identifier" and (node.start_byte, node.end_byte) == (2 * start, 2 * end)
+    """Whether exactly these characters are a name, or nobody knows."""
+    steps = way(tree, start, end)
+    if not steps:
+        return True
+    node = steps[-1].node
+    return node.type == "identifier" and (node.start_byte, node.end_byte) == (2 * start, 2 * end)
 
 
 # How long one query may parse; the next query continues an interrupted parse.
@@ -191,6 +203,8 @@ class _State:
     revision: int
     # Created when first needed, which is when the grammar is imported.
     tree: LazyTree | None = None
+    # The revision whose tree took too long: the questions of one turn do not each go on with it.
+    late: int = -1
     # Kept until a change contains a line end: typing within a line moves no block.
     blocks: tuple[int, ...] | None = None
 
@@ -232,7 +246,7 @@ class SyntaxTrees(Listener):
     def tree(self, document: Document, *, seconds: float | None = None) -> Tree | None:
         """The tree of the current text; None without a grammar, for a huge text, and after `seconds`.
 
-        By default, `seconds` are those of one query.
+        By default, `seconds` are those of one query, and of one only in each revision.
         """
         state = self._state(document)
         if state.grammar is None or len(document) > LONGEST_TEXT:
@@ -243,7 +257,12 @@ class SyntaxTrees(Listener):
                 state.grammar = None
                 return None
             state.tree = LazyTree(parser, self._clock)
-        return state.tree.get(document.text, self._parse_seconds if seconds is None else seconds)
+        if seconds is None and state.late == document.revision:
+            return state.tree.current
+        found = state.tree.get(document.text, self._parse_seconds if seconds is None else seconds)
+        if found is None:
+            state.late = document.revision
+        return found
 
     async def parse(self, document: Document, *, seconds: float = _PATIENCE) -> None:
         """Prepare the tree, if that takes no longer; other tasks run every few milliseconds."""
@@ -270,10 +289,16 @@ class SyntaxTrees(Listener):
 
     def identifiers_near(self, document: Document, offset: int) -> tuple[str, ...]:
         """Distinct names without keywords: of the nearest lines, then of enclosing signatures, then of more lines."""
+        found: dict[str, None] = {}
+        with suppress(SpentError):
+            Budget(_NAMES_SECONDS).run(self._collect, document, offset, found)
+        return tuple(found)[:_MOST_IDENTIFIERS]
+
+    def _collect(self, document: Document, offset: int, found: dict[str, None]) -> None:
         known, tree = keywords(self._state(document).grammar), self.tree(document)
         line = document.line_of(offset)
         near = _words(document, offset, line - _NEAR_LINES, line + _NEAR_LINES + 1, known)
-        found = dict.fromkeys(word for word, start in near if _is_name(tree, start, word))
+        found.update((word, None) for word, start in near if _is_name(tree, start, word))
         for scope in reversed(self.scopes(document, offset)):
             words = WORD.findall(scope.signature)
             found.update(dict.fromkeys(word for word in words if word not in known and len(word) >= _SHORTEST))
@@ -281,7 +306,6 @@ class SyntaxTrees(Listener):
             far = _words(document, offset, line - _FAR_LINES, line + _FAR_LINES + 1, known.union(found))
             names = (word for word, start in far if _is_name(tree, start, word))
             found.update(dict.fromkeys(islice(names, _MOST_IDENTIFIERS - len(found))))
-        return tuple(found)[:_MOST_IDENTIFIERS]
 
     def block_starts(self, document: Document) -> tuple[int, ...]:
         """Lines that are good beginnings of an excerpt, ascending; the first is 0."""

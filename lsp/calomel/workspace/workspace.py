@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,12 @@ class Situation:
 
 # Each of them is looked at for each question.
 _MOST_GIVEN: Final = 64
+# Git is asked about a file, and about each folder around it that is a repository.
+_MOST_ROUNDS: Final = 8
+# Places at which one message changes what a person typed; at more, a program did: as an edit each would cost a text.
+_MOST_PLACES: Final = 64
+# Characters of a text that is looked through in a thread.
+_LONG: Final = 16_384
 # Parts of a text, as start and end.
 Spans = tuple[tuple[int, int], ...]
 # An accepted suggestion reaches the document within this time, or never.
@@ -79,6 +86,8 @@ class Workspace:
         self._clock = clock
         # Open documents that no model may see: neither listeners nor history are told about them.
         self._hidden: set[str] = set()
+        # Documents, also closed ones with edits, whose file was there when it was last looked for.
+        self._on_disk: set[str] = set()
         # The open documents by their names in prompts; empty until it is needed.
         self._names: dict[str, list[Document]] = {}
         self._expected: dict[str, tuple[str, float]] = {}
@@ -89,6 +98,10 @@ class Workspace:
         # The value of `Privacy.changes` at the last check.
         self._rule_changes = 0
         self._withdrawals = 0
+        # What waits for git after documents were opened.
+        self._showing: set[asyncio.Future[None]] = set()
+        # Documents with edits of which git has yet to say whether they may be seen.
+        self._asking: set[str] = set()
 
     def set_folders(self, folders: Sequence[Path]) -> None:
         """Use other folders; open documents are renamed accordingly."""
@@ -105,10 +118,25 @@ class Workspace:
         document = self.documents.open(uri, language_id, version, text, prompt_name(uri, self.folders))
         self._names.clear()
         was_hidden = uri in self._hidden
-        if self.shows(document) and not was_hidden:
+        if self.verdict(document).asking:
+            self._hidden.add(uri)
+            showing = asyncio.ensure_future(self.settled(document))
+            self._showing.add(showing)
+            showing.add_done_callback(self._showing.discard)
+        elif self.shows(document) and not was_hidden:
             self._tell_opened(document)
         self.look_again()
         return document
+
+    async def settled(self, document: Document) -> None:
+        """Wait until git has said what may be shown: a document, and what was edited. Then the listeners know."""
+        for _ in range(_MOST_ROUNDS):
+            if self.documents.get(document.uri) is not document:
+                return
+            self.shows(document)
+            if self.privacy is None or not await self.privacy.answered():
+                return
+            self.look_again()
 
     def change(
         self, uri: str, version: int | None, changes: Sequence[Change], origin: Origin = Origin.TYPED
@@ -121,6 +149,8 @@ class Workspace:
         shown = uri not in self._hidden
         if uri in self._expected:
             origin = self._expected_origin(uri, changes, origin)
+        if origin is Origin.TYPED and len(changes) > _MOST_PLACES:
+            origin = Origin.EXTERNAL
         done = []
         for document, change in self.documents.change(uri, version, changes):
             if not shown:
@@ -154,6 +184,8 @@ class Workspace:
             self.history.closed(document)
             for listener in self.listeners:
                 listener.closed(document)
+        if uri not in self.history.uris:
+            self._on_disk.discard(uri)
 
     def focus(self, uri: str | None) -> None:
         """The user looks at another document: the edit in the last one is finished."""
@@ -168,19 +200,27 @@ class Workspace:
         self._expected[uri] = (after, self._clock() + _EXPECTED_SECONDS)
 
     def verdict(self, document: Document) -> Verdict:
-        """Whether a model may see an open document now."""
+        """Whether a model may see an open document now; not if its file is gone: it may be in a hidden place now."""
         rules = self.privacy
         if rules is None:
             return Verdict(allowed=True)
         path, verdict = file_of(document.uri), None
+        if path is not None and self._is_gone(document.uri, path):
+            return Verdict(allowed=False, reason="moved")
         if path is None:
             verdict = rules.named(paths_in(document.uri), document.language_id)
         verdict = verdict or rules.allowed(path, document.language_id)
         return Verdict(allowed=False, reason="too_large") if verdict.allowed and len(document) > MAX_BYTES else verdict
 
     def shows(self, document: Document) -> bool:
-        """Like `verdict`; when it has changed, the listeners are told, and a hidden document's edits are forgotten."""
-        allowed, hidden = self.verdict(document).allowed, document.uri in self._hidden
+        """Like `verdict`; when it has changed, the listeners are told, and a hidden document's edits are forgotten.
+
+        While git is asked, nobody is told, and it is not shown.
+        """
+        verdict, hidden = self.verdict(document), document.uri in self._hidden
+        allowed = verdict.allowed
+        if verdict.asking:
+            return False
         if allowed and hidden:
             self._hidden.discard(document.uri)
             self._tell_opened(document)
@@ -206,11 +246,11 @@ class Workspace:
         return bool(documents) or any(map(os.path.exists, files))
 
     def situation(self, uri: str, offset: int) -> Situation | None:
-        """What is known around a cursor; None for a document that is not open, or that no model may see."""
+        """What is known around a cursor; None for a document that is not open, or that no model may see, or not yet."""
         document = self.documents.get(uri)
         shown = document is not None and self.shows(document)
         self.look_again()
-        if document is None or not shown:
+        if document is None or not shown or self._asking:
             return None
         related = () if self.related is None else self.related.excerpts(document, offset)
         permitted = {name for name in {each.path for each in related} if self.permits(name)}
@@ -255,9 +295,16 @@ class Workspace:
         return self.history.edits(name)
 
     def permits_edits(self, name: str) -> bool:
-        """Whether a model may still see edits of a document with this name."""
-        self.look_again()
-        return bool(self.history.edits(name))
+        """Whether a model may still see edits of a document with this name, as `look_again` found it."""
+        return not self._asking and bool(self.history.edits(name))
+
+    async def look_for_secrets(self) -> None:
+        """Find the secrets of long texts in a thread, before they are asked for."""
+        for document in tuple(self.documents.values()):
+            known = self._secrets.get(document.uri)
+            same = known is not None and known[0] is document and known[1] == document.revision
+            if self.privacy is not None and not same and len(document) > _LONG and document.uri not in self._hidden:
+                await asyncio.to_thread(self.privacy.spans, document.text)
 
     def values(self) -> Iterator[str]:
         """Secrets of the open documents that a model may see, those long enough to be told from words."""
@@ -281,23 +328,37 @@ class Workspace:
         rules = self.privacy
         if rules is None:
             return
+        self._asking.clear()
         for uri in self.history.uris:
             path, document = file_of(uri), self.documents.get(uri)
             if document is not None:
-                self.shows(document)
+                if not self.shows(document) and uri not in self._hidden:
+                    self._asking.add(uri)
                 continue
-            # A deleted file may have been renamed, and its new name is unknown here.
             if path is None:
-                if rules.named(paths_in(uri)) is not None:
-                    self.history.forget(uri)
-                    self._withdraw()
-                continue
-            if not rules.allowed(path).allowed or (path.parent.is_dir() and not path.exists()):
+                verdict, gone = rules.named(paths_in(uri)) or Verdict(allowed=True), False
+            else:
+                gone = self._is_gone(uri, path) or (path.parent.is_dir() and not path.exists())
+                verdict = rules.allowed(path)
+            if verdict.asking and not gone:
+                self._asking.add(uri)
+            elif gone or not verdict.allowed:
                 self.history.forget(uri)
+                self._on_disk.discard(uri)
                 self._withdraw()
         if rules.changes != self._rule_changes:
             self._rule_changes = rules.changes
             self._withdraw()
+
+    def _is_gone(self, uri: str, path: Path) -> bool:
+        """Whether a document's file was there and is not any more.
+
+        It, or a folder above it, may have been renamed or moved, and its new name is unknown here.
+        """
+        if os.path.exists(path):  # noqa: PTH110 (Path.exists raises for names that no file can have)
+            self._on_disk.add(uri)
+            return False
+        return uri in self._on_disk
 
     def _withdraw(self) -> None:
         self._withdrawals += 1

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from calomel.code.budget import check
 from calomel.code.scan import CLOSING
 
 _QUOTES: Final = "\"'`"
@@ -45,6 +46,7 @@ def calls(text: str, name: str | None = None) -> Iterator[Listed]:
     """Parenthesised lists after a name, or after `name`; also of a function that is bound to a name."""
     pattern = r"[^\W\d]\w*" if name is None else rf"(?<![\w$]){re.escape(name)}"
     for match in re.finditer(rf"({pattern})(?:\s?(?:::)?(?:<[\w, :&']*>)?!?|\s*=\s*(?:async\s*)?)\(", text):
+        check()
         found = read_list(text, match.end() - 1, match.group(1), match.start())
         bound = match.group().rstrip("(").rstrip().endswith(("=", "async"))
         if found is not None and (not bound or ARROW.match(text, found.end + 1)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
@@ -10,6 +10,7 @@ from typing import Final
 
 from tree_sitter import Node, Query, QueryCursor, QueryError, Tree
 
+from calomel.code.budget import check
 from calomel.code.languages import (
     CALLABLE_VALUES,
     CONTAINERS,
@@ -19,6 +20,7 @@ from calomel.code.languages import (
     is_comment,
     load,
 )
+from calomel.code.trees import way
 from calomel.prompts.parts import split_lines
 
 # Generated tables can contain more; nobody reads them.
@@ -32,6 +34,8 @@ _WRAPPERS: Final = frozenset({
 })  # fmt: skip
 # C: levels from the declaration of a function down to its name.
 _DEEPEST_DECLARATOR: Final = 6
+# Comments between a signature and its body.
+_COMMENTS: Final = 8
 # A signature is meant to be read; anything longer is data.
 LONGEST_SIGNATURE: Final = 600
 
@@ -69,14 +73,15 @@ _Queries = tuple[Query, Query | None]
 
 
 def definitions_in(tree: Tree, grammar: Grammar, text: str) -> tuple[Definition, ...]:
-    """All definitions in file order, outer before inner. `text` is what the tree was parsed from."""
+    """All definitions in file order, outer before inner. `text` is what the tree was parsed from. Raises SpentError."""
     queries = _queries(grammar)
     if queries is None:
         return ()
     found: list[Definition] = []
     ends: list[int] = []
     for node in islice(_captured(tree.root_node, queries), _MOST):
-        definition = definition_at(node, grammar, text)
+        check()
+        definition = definition_at(node, _above(node), grammar, text)
         if definition is None:
             continue
         while ends and ends[-1] <= definition.start:
@@ -100,6 +105,7 @@ def _captured(root: Node, queries: _Queries) -> Iterator[Node]:
                 if depth is not None:
                     cursor.set_max_start_depth(depth)
                 found |= {node.id: node for node in cursor.captures(root).get("d", [])}
+        check()
         nodes = sorted(found.values(), key=lambda node: (node.start_byte, -node.end_byte))
         # Nodes that began before this slice have been found already.
         yield from (node for node in nodes if node.start_byte >= start)
@@ -108,21 +114,25 @@ def _captured(root: Node, queries: _Queries) -> Iterator[Node]:
 def enclosing(tree: Tree, grammar: Grammar, text: str, offset: int) -> tuple[Definition, ...]:
     """The definitions around the character at `offset`, the innermost last."""
     kinds = grammar.definitions
-    cursor = tree.root_node.walk()
+    steps = [step.node for step in way(tree, offset)]
     found: list[Definition] = []
-    while cursor.goto_first_child_for_byte(2 * offset) is not None:
-        node = cursor.node
-        if node is None or node.start_byte > 2 * offset:
-            break
-        if node.type in kinds:
-            definition = definition_at(node, grammar, text)
+    for depth, node in enumerate(steps):
+        if depth and node.type in kinds:
+            definition = definition_at(node, reversed(steps[:depth]), grammar, text)
             if definition is not None and (definition.body < definition.end or node.type not in VARIABLES):
                 found.append(replace(definition, depth=len(found)))
     return tuple(found)
 
 
-def definition_at(node: Node, grammar: Grammar, text: str) -> Definition | None:
-    """The definition in a node; its depth is left at 0."""
+def _above(node: Node) -> Iterator[Node]:
+    """The nodes around a node, the nearest first. Each is looked for from the root, so take few."""
+    while (parent := node.parent) is not None:
+        node = parent
+        yield node
+
+
+def definition_at(node: Node, above: Iterable[Node], grammar: Grammar, text: str) -> Definition | None:
+    """The definition in a node; its depth is left at 0. `above` it are these nodes, the nearest first."""
     name = _name(node)
     if name is None:
         return None
@@ -132,7 +142,7 @@ def definition_at(node: Node, grammar: Grammar, text: str) -> Definition | None:
     kind = grammar.definitions[node.type]
     if kind == "variable" and body is not None:
         kind = "class" if body.type.startswith("class") else "function"
-    whole = _whole(node)
+    whole = _whole(node, above)
     head_end = node.end_byte if body is None else _before(body)
     first_line, whole_line = node.start_point.row, whole.start_point.row
     start, end = whole.start_byte // 2, whole.end_byte // 2
@@ -183,7 +193,7 @@ def _name(node: Node) -> Node | None:
     for _ in range(_DEEPEST_DECLARATOR):
         if declarator is None or declarator.child_count == 0 or declarator.type == "qualified_identifier":
             break
-        last = declarator.named_children[-1] if declarator.named_child_count else None
+        last = declarator.named_child(declarator.named_child_count - 1) if declarator.named_child_count else None
         declarator = declarator.child_by_field_name("declarator") or last
     return declarator
 
@@ -204,26 +214,34 @@ def _body(node: Node) -> Node | None:
 def _before(body: Node) -> int:
     """Where the signature before a body ends; a comment in between is not part of it."""
     end, before = body.start_byte, body.prev_sibling
-    while before is not None and is_comment(before.type):
+    # Each is looked for from the root.
+    for _ in range(_COMMENTS):
+        if before is None or not is_comment(before.type):
+            break
         end, before = before.start_byte, before.prev_sibling
     return end
 
 
-def _whole(node: Node) -> Node:
+def _whole(node: Node, above: Iterable[Node]) -> Node:
     """The definition with its wrappers: decorators, `export`, `const`, `template`."""
-    whole, parent = node, node.parent
-    while parent is not None and parent.type in _WRAPPERS:
+    whole = node
+    for parent in above:
+        if parent.type not in _WRAPPERS:
+            break
         # A declaration of several names does not belong to one of them.
         several = parent.type.endswith("_declaration") and parent.named_child_count > 1
         if several and parent.type != "template_declaration":
             break
-        whole, parent = parent, parent.parent
+        whole = parent
     return whole
 
 
 # Where the syntax allows no cut within this many lines, empty lines do.
 _LONG: Final = 60
 _DEEPEST: Final = 4
+# Nodes that are looked at, which takes some 10 ms; where there are more, empty lines allow cuts.
+_MOST_NODES: Final = 4_000
+_MOST_LINES: Final = 40_000
 # A block begins with at most this indentation.
 _SHALLOW: Final = 8
 # Stands above a definition, and is part of it.
@@ -233,7 +251,7 @@ _ATTACHED: Final = frozenset({"attribute_item", "annotation", "decorator", "inne
 def block_starts(tree: Tree, grammar: Grammar, text: str) -> tuple[int, ...]:
     """Lines that are good beginnings of an excerpt, ascending; the first is 0."""
     kinds = grammar.definitions
-    starts = {0, *_starts(tree.root_node, kinds, 0)}
+    starts = {0, *_starts(tree.root_node, kinds, 0, iter(range(_MOST_NODES)))}
     ordered = sorted(starts)
     last = text.count("\n")
     gaps = [(one, other) for one, other in zip(ordered, [*ordered[1:], last], strict=True) if other - one > _LONG]
@@ -244,8 +262,10 @@ def block_starts(tree: Tree, grammar: Grammar, text: str) -> tuple[int, ...]:
 
 
 def block_starts_by_lines(text: str) -> tuple[int, ...]:
-    """The first line, and lines with little indentation that follow an empty line."""
+    """The first line, and lines with little indentation that follow an empty line; of very many lines, the first."""
     found, empty = [0], False
+    if text.count("\n") > _MOST_LINES:
+        return (0,)
     for number, line in enumerate(split_lines(text)):
         bare = line.lstrip(" \t")
         if not bare or bare[0] in "\r\n":
@@ -257,10 +277,15 @@ def block_starts_by_lines(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _starts(parent: Node, kinds: Mapping[str, str], depth: int) -> Iterator[int]:
-    """The first lines of the blocks among a node's children, and of those among their members."""
+def _starts(parent: Node, kinds: Mapping[str, str], depth: int, left: Iterator[int]) -> Iterator[int]:
+    """The first lines of the blocks among a node's children, and of those among their members, `left` nodes at most."""
     before, single, attached = -2, False, -1
-    for node in parent.named_children:
+    cursor = parent.walk()
+    more = cursor.goto_first_child()
+    while more and next(left, None) is not None:
+        node, more = cursor.node, cursor.goto_next_sibling()
+        if node is None or not node.is_named:
+            continue
         first, last = node.start_point.row, node.end_point.row
         kind = node.type
         if is_comment(kind) or kind in _ATTACHED:
@@ -274,7 +299,7 @@ def _starts(parent: Node, kinds: Mapping[str, str], depth: int) -> Iterator[int]
         if depth < _DEEPEST and not simple:
             body = _members(node, kinds)
             if body is not None:
-                yield from _starts(body, kinds, depth + 1)
+                yield from _starts(body, kinds, depth + 1, left)
         before, single, attached = last, simple, -1
 
 

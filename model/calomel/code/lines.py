@@ -14,9 +14,10 @@ from typing import Final
 import regex
 from tree_sitter import Node, Tree
 
-from calomel.code.names import COMMON, Names
+from calomel.code.budget import check
+from calomel.code.names import COMMON, LONGEST_LINE, Names
 from calomel.code.tokens import is_placeholder, is_quoted
-from calomel.code.trees import in_error, inside, parsed
+from calomel.code.trees import Step, inside, is_erroneous, parsed, way
 from calomel.prompts import parts
 
 LINE_END: Final = re.compile(r"\r\n|\r|\n")
@@ -79,7 +80,10 @@ def columns(line: str) -> int:
 
 
 class Rows:
-    """The lines of a text, counted from 0; a text that ends with a line end has an empty last line after it."""
+    """The lines of a text, counted from 0; a text that ends with a line end has an empty last line after it.
+
+    What is too long to be read as a line is as if it were blank. Methods raise SpentError.
+    """
 
     def __init__(self, text: str, names: Names = COMMON) -> None:
         self.text = text
@@ -87,9 +91,11 @@ class Rows:
         whole = split_lines(text)
         if not whole or whole[-1].endswith(("\n", "\r")):
             whole.append("")
-        self.lines = [line.rstrip("\r\n") for line in whole]
+        bare = [line.rstrip("\r\n") for line in whole]
+        self.lines = [line if len(line) <= LONGEST_LINE else "" for line in bare]
         self._starts = list(accumulate(map(len, whole), initial=0))
-        self.line_end = whole[0][len(self.lines[0]) :] or "\n"
+        self._lengths = list(map(len, bare))
+        self.line_end = whole[0][len(bare[0]) :] or "\n"
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -99,12 +105,19 @@ class Rows:
         """The syntax tree; None without a grammar."""
         return parsed(self.text, self.names.grammar)
 
-    def node(self, offset: int) -> Node | None:
-        """The innermost node of the tree at a character; None without a tree, and where the tree has an error."""
+    def way(self, offset: int) -> tuple[Step, ...]:
+        """The nodes of the tree around a character, from the root down to the smallest.
+
+        Empty without a tree, and where it has an error or is too deep.
+        """
         tree = self.tree
-        if tree is None or in_error(tree, offset):
-            return None
-        return tree.root_node.descendant_for_byte_range(2 * offset, 2 * offset + 2)
+        steps = () if tree is None else way(tree, offset)
+        return () if is_erroneous(steps) else steps
+
+    def node(self, offset: int) -> Node | None:
+        """The last of these; None where there is none."""
+        steps = self.way(offset)
+        return steps[-1].node if steps else None
 
     def start(self, row: int) -> int:
         """Where a line starts; the end of the text for the line after the last."""
@@ -112,30 +125,31 @@ class Rows:
 
     def end(self, row: int) -> int:
         """Where a line ends, before its line end."""
-        return self._starts[row] + len(self.lines[row])
+        return self._starts[row] + self._lengths[row]
 
     def row(self, offset: int) -> int:
         """The line of `offset`."""
         return max(0, min(bisect_right(self._starts, offset) - 1, len(self.lines) - 1))
 
     def before(self, offset: int) -> str:
-        """The text of the line before `offset`."""
-        return self.text[self.start(self.row(offset)) : offset]
+        """The text of the line before `offset`, as far as anybody reads it."""
+        return self.text[max(self.start(self.row(offset)), offset - LONGEST_LINE) : offset]
 
     def behind(self, offset: int) -> str:
-        """The rest of the line from `offset` on."""
-        return self.text[offset : self.end(self.row(offset))]
+        """The rest of the line from `offset` on, likewise."""
+        return self.text[offset : min(self.end(self.row(offset)), offset + LONGEST_LINE)]
 
     def uses(self, name: str) -> Iterator[regex.Match[str]]:
         """The occurrences of a whole name."""
         return self.names.uses(self.text, name)
 
     def is_quoted(self, offset: int) -> bool:
-        """Whether a character is in a string or a comment, except in code within a string."""
-        before = self.before(offset)
+        """Whether a character is in a string or a comment, except in code within a string; or nobody knows."""
+        check()
+        before, row = self.before(offset), self.row(offset)
         found = "unknown" if self.tree is None else inside(self.tree, self.text, offset + 1)
         if found == "unknown":
-            return is_quoted(self.lines[self.row(offset)], len(before), self.names)
+            return self._lengths[row] > LONGEST_LINE or is_quoted(self.lines[row], len(before), self.names)
         return found is not None and not (found == "string" and is_placeholder(before))
 
     def opening(self, before: int, low: int) -> int | None:
@@ -153,6 +167,7 @@ class Rows:
 
     def find(self, block: Sequence[str], near: int) -> int | None:
         """The row at which these lines start, the nearest to `near`; None if they do not occur."""
+        check()
         if not block:
             return None
         first, size = block[0], len(block)

@@ -12,8 +12,11 @@ from typing import Final
 
 import regex
 
+from calomel.code.budget import check
 from calomel.code.languages import TABLES, Grammar, grammar_of
 
+# Characters of a line. Nobody reads one that is longer, and looking through it often costs the square of its length.
+LONGEST_LINE: Final = 2_000
 # What is not a number, in any language. The words of `regex` have the marks that their letters carry.
 _BEGINS: Final = regex.compile(r"\W*[^\W\d]")
 
@@ -47,12 +50,14 @@ class Names:
 
     def ending(self, text: str, offset: int) -> str:
         """The part of a name that stands directly before an offset; empty without one."""
-        start = text.rfind("\n", 0, offset) + 1
+        start = max(text.rfind("\n", 0, offset) + 1, offset - LONGEST_LINE)
         last = deque(self._name.finditer(text, start, offset), 1)
         return last[0][0] if last and last[0].end() == offset else ""
 
     def uses(self, text: str, name: str) -> Iterator[regex.Match[str]]:
         """Where a whole name stands, however its accents are encoded, but not as a part of another name.
+
+        Not in lines that are too long to be read. Raises SpentError.
 
         Where a language writes variables apart from other words, and the name is a variable's, only as such.
         """
@@ -71,6 +76,9 @@ class Names:
             # A line is read from its start, since only that tells where its names begin.
             start, end = text.rfind("\n", 0, found) + 1, text.find("\n", found)
             at = len(text) if end < 0 else end + 1
+            check()
+            if at - start > LONGEST_LINE:
+                continue
             for match in self._name.finditer(text, max(0, start), at):
                 if match[0] in forms or unicodedata.normalize("NFC", match[0]) == same:
                     yield match

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from tree_sitter import Node
 
+from calomel.code.budget import check
 from calomel.code.calls import ARROW, read_list
-from calomel.code.languages import VARIABLES
+from calomel.code.languages import VARIABLES, Grammar
 from calomel.code.lines import Rows, indent_of
+from calomel.code.trees import Step
 
+# Characters of a line that are looked at behind a name, and before it.
+_NEAR: Final = 400
 # Limit of the lines of a function's head.
 _HEAD: Final = 24
 _FUNCTION: Final = re.compile(
@@ -52,76 +57,65 @@ _OTHERS: Final = frozenset({
 })  # fmt: skip
 
 
-def field_of(node: Node) -> tuple[Node | None, str]:
-    """The parent and the field that a node is in."""
-    parent = node.parent
-    if parent is None:
-        return None, ""
-    # Not by the list of all children: there may be ten thousand.
-    cursor = parent.walk()
-    cursor.goto_first_child_for_byte(node.start_byte)
-    while cursor.node != node and cursor.goto_next_sibling():
-        pass
-    return parent, cursor.field_name or ""
-
-
-def declares(node: Node) -> bool:
-    """Whether this node declares its name: as a parameter, a variable, a function, an import."""
-    parent, field = field_of(node)
-    while parent is not None:
+def declares(steps: Sequence[Step]) -> bool:
+    """Whether the last node of a way down declares its name: as a parameter, a variable, a function, an import."""
+    for (parent, _), (_, field) in zip(steps[-2::-1], steps[:0:-1], strict=True):
         if parent.type in _OTHERS or field in _VALUES:
             return False
         if field in _DECLARING or "import" in parent.type or parent.type.startswith(("use_", "for_", "parameter")):
             return True
         if not parent.type.endswith(_PATTERNS):
             return False
-        parent, field = field_of(parent)
     return False
 
 
-def is_foreign(node: Node, text: str) -> bool:
-    """Whether a name is a member of anything but the object itself, or a parameter of a callee."""
-    parent, field = field_of(node)
-    if parent is None or parent.type in _OTHERS or parent.type in _PAIRS:
-        return parent is not None and field in {"name", "key", "field"}
+def is_foreign(steps: Sequence[Step], text: str) -> bool:
+    """Whether the last name of a way down is a member of anything but the object itself, or a parameter of a callee."""
+    if len(steps) < 2:  # noqa: PLR2004 (the root has no parent)
+        return False
+    parent, field = steps[-2].node, steps[-1].field
+    if parent.type in _OTHERS or parent.type in _PAIRS:
+        return field in {"name", "key", "field"}
+    if field not in _MEMBERS:
+        return False
     whole = text[parent.start_byte // 2 : parent.end_byte // 2]
-    return field in _MEMBERS and (not whole.startswith(("self.", "this.")) or whole.count(".") > 1)
+    return not whole.startswith(("self.", "this.")) or whole.count(".") > 1
 
 
 def binds(rows: Rows, offset: int) -> bool | None:
     """Whether the name at an offset is a parameter or a variable declared there; None where no tree tells."""
-    node, grammar = rows.node(offset), rows.names.grammar
-    if node is None or grammar is None:
-        return None
-    parent, field = field_of(node)
+    steps, grammar = rows.way(offset), rows.names.grammar
+    return _binds(steps, grammar) if steps and grammar is not None else None
+
+
+def _binds(steps: Sequence[Step], grammar: Grammar) -> bool:
+    node, field = steps[-1]
+    parent = steps[-2].node if len(steps) > 1 else None
     if parent is None or parent.type == "function_declarator" or node.type in _FIELDS:
         return False
     named = field == "name" and parent.type in grammar.definitions and parent.type not in VARIABLES
-    return not named and declares(node)
+    return not named and declares(steps)
 
 
 def is_inline(rows: Rows, offset: int) -> bool:
     """Whether the name at an offset is a parameter of a function without a name that is all on its line."""
-    node = rows.node(offset) if binds(rows, offset) else None
-    while node is not None and node.type not in _ANONYMOUS:
-        node = node.parent
+    steps, grammar = rows.way(offset), rows.names.grammar
+    if grammar is None or not steps or not _binds(steps, grammar):
+        return False
+    node = next((step.node for step in reversed(steps) if step.node.type in _ANONYMOUS), None)
     return node is not None and node.start_point.row == node.end_point.row
 
 
-def _function_around(rows: Rows, offset: int) -> Node | None:
-    """The function around a character, the root of the tree outside of all; None where no tree tells.
+def _function_around(steps: Sequence[Step], grammar: Grammar) -> Node | None:
+    """The function around the last node of a way down; None outside of all.
 
     A function without a name that is all on a line is a part of that line.
     """
-    node, grammar = rows.node(offset), rows.names.grammar
-    if node is None or grammar is None:
-        return None
-    while node.parent is not None:
+    for node, _ in steps[:0:-1]:
         several = node.start_point.row < node.end_point.row
         if grammar.definitions.get(node.type) in _NAMED or (several and node.type in _ANONYMOUS):
-            break
-        node = node.parent
-    return node
+            return node
+    return None
 
 
 def is_function(line: str) -> bool:
@@ -153,12 +147,11 @@ def is_definition(before: str, after: str) -> bool:
 
 def parameter_head(rows: Rows, row: int, column: int) -> int | None:
     """The line with the name of the function whose parameter list is at a place; None if none is."""
-    node = rows.node(rows.start(row) + column)
-    if node is not None:
-        while node.parent is not None and not node.type.endswith(_PARAMETERS):
-            node = node.parent
-        function = _function_around(rows, node.start_byte // 2) if node.parent is not None else None
-        return None if function is None or function.parent is None else function.start_point.row
+    steps, grammar = rows.way(rows.start(row) + column), rows.names.grammar
+    if steps and grammar is not None:
+        depth = next((at for at in range(len(steps) - 1, 0, -1) if steps[at].node.type.endswith(_PARAMETERS)), 0)
+        function = _function_around(steps[: depth + 1], grammar)
+        return None if function is None else function.start_point.row
     at = rows.opening(rows.start(row) + column, rows.start(max(0, row - _HEAD)))
     head = None if at is None or rows.text[at] != "(" else rows.row(at)
     return head if head is not None and begins_function(rows, head) else None
@@ -170,9 +163,10 @@ def function_rows(rows: Rows, row: int, at: int | None = None) -> range | None:
     With an offset `at` in the line, the function around that: a variable that holds a function is not in it.
     """
     last = max(rows.start(row), rows.start(row) + len(rows.lines[row].rstrip()) - 1)
-    node = _function_around(rows, last if at is None else at)
-    if node is not None:
-        return None if node.parent is None else range(node.start_point.row, node.end_point.row + 1)
+    steps, grammar = rows.way(last if at is None else at), rows.names.grammar
+    if steps and grammar is not None:
+        node = _function_around(steps, grammar)
+        return None if node is None else range(node.start_point.row, node.end_point.row + 1)
     head: int | None = row
     while head is not None and not begins_function(rows, head):
         head = outer(rows, head)
@@ -192,6 +186,7 @@ def _head_end(rows: Rows, row: int) -> int:
 
 def block_end(rows: Rows, row: int) -> int:
     """The line after the block that starts at `row`: its deeper lines, and its closing bracket."""
+    check()
     width = len(indent_of(rows.lines[row]))
     end = _head_end(rows, row)
     for below in range(end, len(rows)):
@@ -214,6 +209,7 @@ _SECTION: Final = re.compile(r"\[[^\]]+\]+\s*$")
 
 def around(rows: Rows, row: int) -> tuple[str, ...]:
     """The lines that a line stands in, innermost first: keys, types and sections, not the function that it is in."""
+    check()
     inside = function_rows(rows, row)
     row = row if inside is None else inside.start
     column, found = _COLUMN.match(rows.lines[row]).end(), []  # type: ignore[union-attr]
@@ -249,7 +245,8 @@ def in_scope(rows: Rows, row: int, name: str) -> bool:
     while above is not None and (function := function_rows(rows, above)) is not None:
         around.append(function)
         above = outer(rows, function.start)
-    for match in re.finditer(rf"(?<![\w$.]){re.escape(name)}(?![\w$]|\s*=(?!=)[^\n]*\()", rows.text):
+    for match in re.finditer(rf"(?<![\w$.]){re.escape(name)}(?![\w$]|\s*=(?!=)[^\n]{{0,{_NEAR}}}\()", rows.text):
+        check()
         at, before = rows.row(match.start()), rows.before(match.start())
         if rows.is_quoted(match.start()):
             continue
@@ -261,7 +258,7 @@ def in_scope(rows: Rows, row: int, name: str) -> bool:
 
 def receiver_of(text: str, at: int) -> str | None:
     """What precedes the dot before a name: `cart` in `cart.add`; None without a dot."""
-    match = _RECEIVER.search(text, text.rfind("\n", 0, at) + 1, at)
+    match = _RECEIVER.search(text, max(text.rfind("\n", 0, at) + 1, at - _NEAR), at)
     return None if match is None else match.group(1)
 
 
@@ -287,13 +284,14 @@ def may_be(rows: Rows, at: int, owner: str | None) -> bool:
         return owner is None and (receiver is None or receiver in _OWN)
     if receiver in _OWN:
         return owner_of(rows, rows.row(at)) == owner
-    bound = rf"(?<![\w$]){re.escape(receiver)}\s*(?::[^=\n]*)?:?=(?!=)\s*(\S[^\n]*)"
+    bound = rf"(?<![\w$]){re.escape(receiver)}\s*(?::[^=\n]{{0,{_NEAR}}})?:?=(?!=)\s*(\S[^\n]{{0,{_NEAR}}})"
     values = [match.group(1) for match in re.finditer(bound, rows.text)] if receiver else []
     return not values or not all(_OTHER.match(value) and owner not in value for value in values)
 
 
 def outer(rows: Rows, row: int) -> int | None:
     """The nearest line above with less indentation that begins something, unlike the last line of a head."""
+    check()
     width = len(indent_of(rows.lines[row]))
     for at in range(row - 1, -1, -1):
         line = rows.lines[at].strip()

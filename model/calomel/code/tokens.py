@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import regex
 
 from calomel.code.languages import RESERVED
-from calomel.code.names import COMMON, Names
+from calomel.code.names import COMMON, LONGEST_LINE, Names
 from calomel.prompts.parts import differences
 
 _TOKEN: Final = regex.compile(
@@ -47,7 +47,12 @@ class Token(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def tokens(line: str) -> tuple[Token, ...]:
-    """All tokens of a line, blanks included. Cached, since most lines do not change between keystrokes."""
+    """All tokens of a line, blanks included; a line that is too long to be read is one.
+
+    Cached, since most lines do not change between keystrokes.
+    """
+    if len(line) > LONGEST_LINE:
+        return (Token(line, 0),)
     return tuple(Token(match.group(), match.start()) for match in _TOKEN.finditer(line))
 
 

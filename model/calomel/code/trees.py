@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Final, Literal
+from itertools import count
+from typing import Final, Literal, NamedTuple
 
 from tree_sitter import Node, Parser, Point, Tree
 
+from calomel.code.budget import check, spent
 from calomel.code.languages import Grammar, grammar_of, is_comment, is_interpolation, is_string, parser_for
 
 # Bytes at a time. One view of the buffer is kept for each length that a last piece may have: the parser keeps every
@@ -45,22 +47,40 @@ class ParserInput(threading.local):
 
 
 class Work:
-    """A clock of the parser's own work: it advances each time the parser reads it, which is every 8 to 20 µs.
+    """A clock of the parser's own work: it advances each time the parser reads it, usually every 8 to 20 µs.
 
-    So whether a text gets a tree is the same on every machine, however busy it is.
+    So whether a text gets a tree is the same on every machine, however busy it is. Where a grammar knows little of it,
+    the parser reads it much less often: then a share of the thread's processor time counts.
     """
 
     _SECONDS: Final = 16e-6
+    # A machine that is this much slower still gives the same trees.
+    _SHARE: Final = 0.25
 
     def __init__(self) -> None:
         self._looks = 0
+        self._seconds = 0.0
+        self._latest = 0.0
+        # The thread that looked at its own clock, what that said, and how much was counted until then.
+        self._before = (0, 0.0, 0.0)
 
     def __call__(self) -> float:
         """Seconds, including this reading."""
         self._looks += 1
-        return self._looks * self._SECONDS
+        self._seconds += self._SECONDS
+        before, self._latest = self._latest, time.monotonic()
+        if self._latest - before > _FAR_APART or self._looks % _RARELY == 0:
+            (thread, then, counted), here, now = self._before, threading.get_ident(), time.thread_time()
+            if thread == here:
+                self._seconds = max(self._seconds, counted + (now - then) * self._SHARE)
+            self._before = (here, now, self._seconds)
+        return self._seconds
 
 
+# Looks at the counter for one at a thread's clock, which takes as long as ten of them; and seconds between two looks
+# after which it is looked at anyway.
+_RARELY: Final = 8
+_FAR_APART: Final = 5e-4
 _UNUSUAL: Final = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]|\r(?!\n)")
 _INPUT: Final = ParserInput()
 
@@ -82,11 +102,12 @@ def _stand_in(found: re.Match[str]) -> str:
 def parse_within(
     parser: Parser, data: bytes, old: Tree | None, deadline: float, clock: Callable[[], float]
 ) -> Tree | None:
-    """The tree of `data`; None when the deadline came first: the same call continues where it stopped."""
+    """The tree of `data`; None when the deadline came first, or the budget was spent: the same call continues."""
     _INPUT.take(data)
+    looks = count(1)
 
     def late(_at: int, _error: bool) -> bool:  # noqa: FBT001 (the library's signature)
-        return clock() > deadline
+        return clock() > deadline or (next(looks) % _RARELY == 0 and spent())
 
     try:
         if old is None:
@@ -119,8 +140,13 @@ _SECONDS: Final = 0.1
 
 @lru_cache(maxsize=16)
 def parsed(text: str, grammar: Grammar | None) -> Tree | None:
-    """The tree of one of the last texts, which is parsed once; None without a grammar, or when it takes long."""
-    return parse(text, grammar, _SECONDS, Work())
+    """The tree of one of the last texts, which is parsed once; None without a grammar, or when it takes long.
+
+    Raises SpentError.
+    """
+    tree = parse(text, grammar, _SECONDS, Work())
+    check()  # whose work is given up must not be remembered as a text without a tree
+    return tree
 
 
 # Nodes; ten thousand take some 5 ms.
@@ -138,6 +164,7 @@ def errors(root: Node, grammar: Grammar | None = None) -> int | None:
     count = sum(child.type in misplaced for child in root.children) if misplaced else 0
     left = [root]
     while left:
+        check()
         node = left.pop()
         # A missing token without a name of its own, such as Python's line end, is in no list of children.
         hidden = node.has_error and not any(child.has_error for child in node.children)
@@ -150,38 +177,65 @@ def errors(root: Node, grammar: Grammar | None = None) -> int | None:
     return count
 
 
+class Step(NamedTuple):
+    """A node on the way down to a place, and the field of its parent that it is in."""
+
+    node: Node
+    field: str = ""
+
+
+# Levels that code has. Chains of thousands of operators, brackets or tags are as deep as they are long.
+_DEEPEST: Final = 2_000
+
+
+def way(tree: Tree, start: int, end: int | None = None) -> tuple[Step, ...]:
+    """The nodes around `start:end`, or the character at `start`, from the root down to the smallest.
+
+    Empty where the tree is too deep. Found on one way down: `Node.parent` looks from the root again, for each level.
+    Raises SpentError.
+    """
+    check()
+    low, high = 2 * start, 2 * (start + 1 if end is None else end)
+    cursor = tree.root_node.walk()
+    found = [Step(tree.root_node)]
+    while cursor.goto_first_child_for_byte(low) is not None:
+        node = cursor.node
+        if node is None or node.start_byte > low or node.end_byte < high:
+            break
+        if len(found) >= _DEEPEST:
+            return ()
+        found.append(Step(node, cursor.field_name or ""))
+    return tuple(found)
+
+
 Inside = Literal["comment", "string"]
 _CLOSED: Final = ("*/", "-->", "=end", "-}")
 
 
 def inside(tree: Tree, text: str, offset: int) -> Inside | Literal["unknown"] | None:
-    """What text at `offset` would become a part of; "unknown" if the tree has an error there."""
+    """What text at `offset` would become a part of; "unknown" if the tree has an error there, or is too deep."""
     if offset == 0:
         return None
-    node = tree.root_node.descendant_for_byte_range(2 * (offset - 1), 2 * offset)
-    while node is not None:
+    steps = way(tree, offset - 1)
+    for at in range(len(steps) - 1, -1, -1):
+        node, above = steps[at].node, steps[at - 1].node if at else None
         if is_comment(node.type):
             return "comment" if _open_comment(node, text, offset) else None
         if is_interpolation(node.type):
             return None
-        if is_string(node.type) and not _is_piece(node):
+        # Where a piece of a string ends, the string itself knows.
+        piece = above is not None and (is_string(above.type) or above.is_error)
+        if is_string(node.type) and not piece:
             return "string" if _open_string(node, text, offset) else None
         if node.is_error:
             return "unknown"
-        node = node.parent
-    return None
+    return None if steps else "unknown"
 
 
 def begins_unclosed_string(tree: Tree, quote: int) -> bool:
-    """Whether the quote at this offset is an error for the grammar, since no other one closes it."""
-    node = tree.root_node.descendant_for_byte_range(2 * quote, 2 * quote + 2)
-    return node is not None and (node.is_error or (node.parent is not None and node.parent.is_error))
-
-
-def _is_piece(node: Node) -> bool:
-    """Whether the node is a piece of a string: its parent, the string itself, knows where it ends."""
-    parent = node.parent
-    return parent is not None and (is_string(parent.type) or parent.is_error)
+    """Whether the quote at this offset is an error for the grammar, since no other one closes it; or nobody knows."""
+    steps = way(tree, quote)
+    return not steps or any(step.node.is_error for step in steps[-2:])
 
 
 def _open_comment(node: Node, text: str, offset: int) -> bool:
@@ -197,15 +251,15 @@ def _open_string(node: Node, text: str, offset: int) -> bool:
     if start < offset < end:
         # Between the characters of a prefix (r", f""") there is no text yet.
         return text[start:offset].strip("bBfFrRuULtT$@") != ""
-    last = node.children[-1] if node.child_count else None
+    last = node.child(node.child_count - 1) if node.child_count else None
     return offset == end and (last is not None and last.is_missing)
 
 
 def in_error(tree: Tree, offset: int) -> bool:
-    """Whether the tree has an error around the character at `offset`."""
-    if not tree.root_node.has_error:
-        return False
-    node = tree.root_node.descendant_for_byte_range(2 * offset, 2 * offset + 2)
-    while node is not None and not node.is_error:
-        node = node.parent
-    return node is not None
+    """Whether the tree has an error around the character at `offset`, or is too deep to know."""
+    return tree.root_node.has_error and is_erroneous(way(tree, offset))
+
+
+def is_erroneous(steps: Sequence[Step]) -> bool:
+    """Whether a way down is unknown, or goes through an error."""
+    return not steps or any(step.node.is_error for step in steps)

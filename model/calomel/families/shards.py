@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from calomel.engine import CheckpointError
-from calomel.storage import read_object
+from calomel.storage import MOST_TABLE_BYTES, open_regular, read_object, read_whole
 from calomel.storage.failures import cause
 from calomel.weights.gguf import LINK, PLACES
 
@@ -64,7 +65,7 @@ class Shards:
             self.tensors = {name: Held(folder / LINK, tuple(place["shape"])) for name, place in self._packed.items()}
             return
         index = folder / INDEX_FILE
-        places = _read_index(index) if index.is_file() else None
+        places = _read_index(index) if os.path.lexists(index) else None
         for file in _single(folder) if places is None else _named(folder, places):
             for name, held in _read_header(file).items():
                 if name in self.tensors:
@@ -129,12 +130,14 @@ def _unpacked(held: Held, place: Mapping[str, Any]) -> Tensor:
 
 def _read_index(index: Path) -> dict[str, str]:
     try:
-        places = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        places = json.loads(read_whole(index, MOST_TABLE_BYTES))["weight_map"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{index} has no readable weight_map: {cause(error)}") from error
     # A name that leads elsewhere would read files outside of the checkpoint.
-    if not isinstance(places, dict) or not all(
-        isinstance(file, str) and Path(file).name == file and file.endswith(".safetensors") for file in places.values()
+    if (
+        not isinstance(places, dict)
+        or not all(isinstance(file, str) for file in places.values())
+        or not all(Path(file).name == file and file.endswith(".safetensors") for file in set(places.values()))
     ):
         raise CheckpointError(
             f"{index} names files that are not .safetensors files of its folder; Calomel does not read pickles"
@@ -166,7 +169,8 @@ def _single(folder: Path) -> list[Path]:
 def _read_header(file: Path) -> dict[str, Held]:
     """The tensors of `file`; checks that the file is complete."""
     try:
-        with safe_open(file, framework="pt") as header:
+        # The library would wait for a pipe.
+        with open_regular(file), safe_open(file, framework="pt") as header:
             return {name: Held(file, tuple(header.get_slice(name).get_shape())) for name in header.keys()}  # noqa: SIM118
     except OSError as error:
         raise CheckpointError(f"cannot read {file}: {error}") from error

@@ -1,7 +1,7 @@
-"""A checkpoint's chat template: how it writes a conversation. Jinja in a sandbox with a budget; then token ids.
+"""A checkpoint's chat template: how it writes a conversation. Jinja with a budget, then token ids.
 
-Templates come with a model, never with a request; what clients send is data in them. Even so a loop over hostile
-messages must end, so repetition and ranges are counted, and the text is measured while it grows.
+Templates come with a model, never with a request; what clients send is data in them. Neither needs to be anybody's
+whom the user trusts: see `template_sandbox`.
 
 Only the template writes control tokens: in a user's text they are plain text. Before the template is rendered, a mark
 is inserted into the name of every control token in a client's text. Names found intact in the rendered text are the
@@ -18,27 +18,21 @@ from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import Template, TemplateError, nodes
-from jinja2.exceptions import SecurityError
 from jinja2.ext import Extension
 from jinja2.parser import Parser
-from jinja2.runtime import Context
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from calomel.prompts.chat import Function, Message
+from calomel.prompts.template_sandbox import MOST_SIZE, Sandbox, limited
 from calomel.prompts.tokenizer import TextTokenizer
-from calomel.storage import read_object
+from calomel.storage import read_object, read_whole
 
 TEMPLATE_FILE: Final = "chat_template.jinja"
 CONFIG_FILE: Final = "tokenizer_config.json"
 
-MAX_TEMPLATE_CHARACTERS: Final = 1_000_000
-MAX_RENDERED_CHARACTERS: Final = 8_000_000
-# Steps of ranges per rendering, and the length of a repeated text: templates count messages and indent.
-MAX_COUNTED: Final = 100_000
-_MAX_EXPONENT: Final = 64
-# Rounds of loops and calls of macros per rendering, which take some tenths of a second.
-_MAX_STEPS: Final = 200_000
-_STEP: Final = "calomel_step"
+# Ten times the longest published one; a longer one takes seconds to parse.
+MAX_TEMPLATE_CHARACTERS: Final = 250_000
+# Of the form of a date.
+_MOST_DATE: Final = 200
 
 _WITH_TOOLS: Final = "tool_use"
 _WITHOUT_TOOLS: Final = "default"
@@ -65,10 +59,8 @@ class ChatTemplate:
         tokens: Mapping[str, str] | None = None,
         now: Callable[[], datetime] = datetime.now,
     ) -> None:
-        environment = _Environment(
-            trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, "jinja2.ext.loopcontrols"]
-        )
-        environment.filters["tojson"] = _to_json
+        environment = Sandbox(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, "jinja2.ext.loopcontrols"])
+        environment.add_filter("tojson", _to_json)
         self._tokens = dict(tokens or {})
         self._now = now
         self._templates = {}
@@ -77,7 +69,7 @@ class ChatTemplate:
                 raise ChatTemplateError(f"the chat template is longer than {MAX_TEMPLATE_CHARACTERS} characters")
             try:
                 self._templates[name] = environment.from_string(source)
-            except (TemplateError, RecursionError) as error:
+            except Exception as error:  # (of Python's own parser, too, which reads what Jinja writes)
                 raise ChatTemplateError(f"the chat template does not parse: {type(error).__name__}") from error
 
     @classmethod
@@ -90,9 +82,9 @@ class ChatTemplate:
         config = read_object(folder / CONFIG_FILE, ChatTemplateError)
         sources = _sources(config.get("chat_template"))
         file = folder / TEMPLATE_FILE
-        if file.is_file():
+        if file.exists():
             try:
-                sources[_WITHOUT_TOOLS] = file.read_text(encoding="utf-8")
+                sources[_WITHOUT_TOOLS] = read_whole(file).decode("utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 raise ChatTemplateError(f"cannot read {TEMPLATE_FILE}: {type(error).__name__}") from error
             sources.pop(_WITH_TOOLS, None)
@@ -109,7 +101,16 @@ class ChatTemplate:
             ChatTemplateError: the template refuses these messages, or exceeds its budget.
         """
         chosen = _WITH_TOOLS if tools and _WITH_TOOLS in self._templates else _WITHOUT_TOOLS
-        counted = _Counted()
+        with limited() as budget:
+            return self._rendered(self._templates[chosen], messages, tools, {**more, **budget.names()})
+
+    def _rendered(
+        self,
+        template: Template,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]],
+        more: Mapping[str, Any],
+    ) -> str:
         data = {
             **self._tokens,
             **more,
@@ -117,16 +118,23 @@ class ChatTemplate:
             "tools": list(tools) or None,
             "documents": None,
             "add_generation_prompt": True,
-            "range": counted.range,
-            _STEP: counted.step,
             "raise_exception": _refuse,
-            "strftime_now": lambda form: self._now().strftime(form),
+            "strftime_now": lambda form: self._now().strftime(form[:_MOST_DATE]),
         }
         try:
-            return _bounded(self._templates[chosen], data)
+            return _bounded(template, data)
         except ChatTemplateError:
             raise
-        except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
+        except (
+            TemplateError,
+            ArithmeticError,
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            RecursionError,
+            MemoryError,
+        ):
             raise ChatTemplateError("the model's chat template does not take these messages") from None
 
 
@@ -134,55 +142,10 @@ def _bounded(template: Template, data: Mapping[str, Any]) -> str:
     pieces, length = [], 0
     for piece in template.generate(data):
         length += len(piece)
-        if length > MAX_RENDERED_CHARACTERS:
+        if length > MOST_SIZE:
             raise ChatTemplateError("the conversation is too long for the chat template")
         pieces.append(piece)
     return "".join(pieces)
-
-
-class _Environment(ImmutableSandboxedEnvironment):
-    intercepted_binops = frozenset({"*", "**"})
-
-    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
-        """The template, with every round of a loop and every call of a macro counted."""
-        template = super()._parse(source, name, filename)
-        blocks: list[nodes.For | nodes.Macro] = [*template.find_all(nodes.For), *template.find_all(nodes.Macro)]
-        for block in blocks:
-            step = nodes.Call(nodes.Name(_STEP, "load"), [], [], None, None)
-            block.body.insert(0, nodes.ExprStmt(step).set_lineno(block.lineno))
-        return template
-
-    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        if operator == "**":
-            sizes = [side for side in (left, right) if isinstance(side, int | float)]
-            if any(abs(side) > _MAX_EXPONENT for side in sizes):
-                raise SecurityError("a power in a template is too large")
-        for many, times in ((left, right), (right, left)):
-            if isinstance(times, int) and hasattr(many, "__len__") and len(many) * times > MAX_COUNTED:
-                raise SecurityError("a repetition in a template is too long")
-        return super().call_binop(context, operator, left, right)
-
-
-class _Counted:
-    """Counts the ranges of one rendering, and the rounds of its loops."""
-
-    def __init__(self) -> None:
-        self._left = MAX_COUNTED
-        self._steps = _MAX_STEPS
-
-    def step(self) -> None:
-        """Another round of a loop, or a call of a macro."""
-        self._steps -= 1
-        if self._steps < 0:
-            raise SecurityError("a template takes too many steps")
-
-    def range(self, *bounds: int) -> range:
-        """`range` while the budget lasts."""
-        found = range(*bounds)
-        self._left -= len(found)
-        if self._left < 0:
-            raise SecurityError("the ranges of a template are too long")
-        return found
 
 
 class _Generation(Extension):

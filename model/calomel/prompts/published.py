@@ -26,7 +26,7 @@ from calomel.prompts.own import FimTokens, diff_text
 from calomel.prompts.parts import EditRegion, Excerpt, PromptParts
 from calomel.prompts.renderer import SEAMS, AroundRenderer, EndingRenderer, PlainAnswer, PromptStyle, fit
 from calomel.prompts.tokenizer import TextTokenizer, TokenizerError, byte_level
-from calomel.storage import read_object
+from calomel.storage import MOST_TABLE_BYTES, read_object, read_whole
 from calomel.storage.failures import cause
 
 _OPENING: Final = re.compile(r"\s*(?P<fence>`{3,})[^\n`]*\n")
@@ -208,6 +208,9 @@ def _read_files(folder: Path) -> tuple[dict[str, Any], dict[str, tuple[int, bool
 def _from_slow(folder: Path, kind: str) -> dict[str, Any]:
     """The library's conversion of a slow byte-level tokenizer."""
     try:
+        for name in ("vocab.json", "merges.txt"):
+            # The library would wait for a pipe.
+            read_whole(folder / name, MOST_TABLE_BYTES)
         fast = FastTokenizer(BPE.from_file(str(folder / "vocab.json"), str(folder / "merges.txt")))
     except Exception as error:
         raise TokenizerError(f"cannot read vocab.json and merges.txt in {folder}: {error}") from error
@@ -230,7 +233,7 @@ def _from_slow(folder: Path, kind: str) -> dict[str, Any]:
 
 
 def _object(path: Path) -> dict[str, Any]:
-    return read_object(path, TokenizerError)
+    return read_object(path, TokenizerError, MOST_TABLE_BYTES)
 
 
 class PublishedTokenizer(TextTokenizer):

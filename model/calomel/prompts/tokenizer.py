@@ -20,6 +20,8 @@ from typing import Any, Final
 from tokenizers import Encoding
 from tokenizers import Tokenizer as FastTokenizer
 
+from calomel.storage import MOST_TABLE_BYTES, read_whole
+
 END, MASK, PAD = "<|end|>", "<|mask|>", "<|pad|>"
 FILE, SUFFIX, PREFIX, NEAR, MIDDLE = "<|file|>", "<|suffix|>", "<|prefix|>", "<|near|>", "<|middle|>"
 _NAMED: Final = (END, MASK, PAD, FILE, SUFFIX, PREFIX, NEAR, MIDDLE)
@@ -237,12 +239,12 @@ class Tokenizer(TextTokenizer):
     @classmethod
     def from_file(cls, path: Path) -> Tokenizer:
         """Read a `tokenizer.json`; raises TokenizerError if that is impossible."""
-        if not path.is_file():
-            raise TokenizerError(f"{path} does not exist; a checkpoint folder needs tokenizer.json")
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_whole(path, MOST_TABLE_BYTES).decode("utf-8")
             _check_order(json.loads(text)["model"])
             return cls(FastTokenizer.from_str(text))
+        except FileNotFoundError as error:
+            raise TokenizerError(f"{path} does not exist; a checkpoint folder needs tokenizer.json") from error
         except TokenizerError as error:
             raise TokenizerError(f"{path}: {error}") from error
         except Exception as error:
@@ -255,6 +257,8 @@ class Tokenizer(TextTokenizer):
 def _check_order(model: Mapping[str, Any]) -> None:
     """Raise TokenizerError if ids do not follow the training: bytes first, then the merges' results in order."""
     vocabulary: Mapping[str, int] = model["vocab"]
+    if len(model["merges"]) > len(vocabulary):
+        raise TokenizerError("it has more merges than tokens")
     pairs = (pair if isinstance(pair, list) else pair.split(" ") for pair in model["merges"])
     learned = [vocabulary[piece] for piece in (*sorted(byte_alphabet().values()), *map("".join, pairs))]
     if any(a >= b for a, b in pairwise(learned)):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
@@ -20,7 +21,7 @@ from typing import Any, Final
 
 import msgspec
 
-from calomel.storage import write_whole
+from calomel.storage import read_whole, write_whole
 
 CALIBRATOR_FILE: Final = "calibrator.json"
 # The power of its length by which the log-probability of an unfitted model's text is divided: 1 is their mean, which
@@ -182,7 +183,7 @@ class Calibrator:
     def read(cls, path: Path) -> Calibrator:
         """The calibrator in a file. Raises CalibratorError."""
         try:
-            found = msgspec.json.decode(path.read_bytes())
+            found = msgspec.json.decode(read_whole(path))
             if found.get("format") != FORMAT:
                 raise CalibratorError(f"format {found.get('format')!r}, this version reads {FORMAT}")
             return msgspec.convert(found | {"kinds": found["kinds"]}, cls)
@@ -194,7 +195,7 @@ class Calibrator:
     def of_folder(cls, folder: Path) -> Calibrator:
         """The calibrator of a checkpoint folder; an empty one if there is none. Raises CalibratorError."""
         path = folder / CALIBRATOR_FILE
-        return cls.read(path) if path.is_file() else cls()
+        return cls.read(path) if os.path.lexists(path) else cls()
 
 
 def _believed(subject: Subject) -> float:

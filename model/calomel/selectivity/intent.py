@@ -17,6 +17,7 @@ from rapidfuzz.distance import LCSseq, Levenshtein
 from calomel.code.lines import Rows
 from calomel.code.names import is_word, names_of
 from calomel.code.scopes import declares, is_foreign
+from calomel.code.trees import way
 from calomel.prompts.parts import Edit, changed_span, differences, trimmed
 from calomel.selectivity.proposal import Proposal, Recent
 
@@ -130,13 +131,12 @@ def unknown_name(proposal: Proposal) -> bool:
     rows = Rows(after, names_of(proposal.language_id)) if unknown else None
     if rows is None or rows.tree is None:
         return False
-    root = rows.tree.root_node
     for name in unknown:
         places = (found.start() for found in _whole(name).finditer(after))
-        nodes = [(at, root.descendant_for_byte_range(2 * at, 2 * at + 2)) for at in places]
-        named = [(at, node) for at, node in nodes if node is not None and "identifier" in node.type]
-        used = [at for at, node in named if not (is_foreign(node, after) or rows.is_quoted(at))]
-        declared = any(declares(node) for _, node in named)
+        ways = [(at, way(rows.tree, at)) for at in places]
+        named = [(at, steps) for at, steps in ways if steps and "identifier" in steps[-1].node.type]
+        used = [at for at, steps in named if not (is_foreign(steps, after) or rows.is_quoted(at))]
+        declared = any(declares(steps) for _, steps in named)
         if not declared and any(low <= at < high for at in used for low, high in written):
             return True
     return False

@@ -23,7 +23,7 @@ from typing import Final, Literal, Self
 import msgspec
 
 from calomel.selectivity.calibrator import RIGHT, Subject, sigmoid
-from calomel.storage import write_whole
+from calomel.storage import read_whole, write_whole
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -265,7 +265,7 @@ def _key(source: Source, kind: str) -> str:
 
 def _read(path: Path) -> dict[str, SourceRecord]:
     try:
-        found = msgspec.json.decode(path.read_bytes())
+        found = msgspec.json.decode(read_whole(path))
         if found["format"] == FORMAT:
             return msgspec.convert(found["sources"], dict[str, SourceRecord])
         LOG.warning("ignoring %s: another version wrote it", path)

@@ -20,8 +20,15 @@ from typing import Any, BinaryIO, Final
 ENDING: Final = tuple(number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None)
 _PRIVATE: Final = 0o600
 WINDOWS: Final = os.name == "nt"
-# Seconds by which the clock of a machine may be set while a process runs.
+# Of a file that is read whole, such as a configuration or a record; they have some kilobytes.
+MOST_BYTES: Final = 16 * 1024 * 1024
+# Of a tokenizer or an index of weights; the largest published ones have some 35 million.
+MOST_TABLE_BYTES: Final = 128 * 1024 * 1024
+# Seconds by which the clock of a machine may be set while a process runs, where starts are told by it.
 _CLOCK_SHIFT: Final = 2
+_BOOT: Final = "/proc/sys/kernel/random/boot_id"
+# The place of the start among the fields behind the program's name (proc_pid_stat(5)).
+_STARTED: Final = 19
 
 
 def open_private(path: Path | str, flags: int, *, mode: int = _PRIVATE, links: bool = False) -> int:
@@ -134,7 +141,18 @@ def process_of(pid: int, started: int = 0) -> Any | None:
 
 
 def start_of(pid: int) -> int:
-    """When a process started, in seconds since the epoch; 0 if the system does not tell."""
+    """A number that stands for the time a process started, whatever the clock is set to; 0 if the system does not tell.
+
+    Linux knows this time from the boot on, and psutil would add that of the boot by today's clock: 100ths of a second,
+    after the first half of the boot's id. Elsewhere, seconds since the epoch.
+    """
+    if Path(_BOOT).exists():
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            boot = int(Path(_BOOT).read_text(encoding="ascii")[:7], 16)
+            # The name of the program, in brackets, may hold anything.
+            fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+            return boot << 34 | int(fields[_STARTED]) & (1 << 34) - 1
+        return 0
     library = psutil()
     try:
         return int(library.Process(pid).create_time())
@@ -218,9 +236,11 @@ def open_regular(path: Path | str) -> Iterator[BinaryIO]:
     Raises OSError for anything else: a pipe keeps its reader waiting, and a device has no end.
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    # Before Python has it: its error for a folder names the number in place of the path.
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
         yield file
 
 
@@ -230,13 +250,26 @@ def read_regular(path: Path | str, most: int) -> bytes:
         return file.read(most)
 
 
-def read_object(path: Path, error: type[Exception]) -> dict[str, Any]:
-    """The JSON object at `path`; empty if there is no such file. Raises `error` for a damaged one."""
-    if not path.is_file():
-        return {}
+def read_whole(path: Path | str, most: int = MOST_BYTES) -> bytes:
+    """A regular file of at most so many bytes. Raises OSError as `open_regular` does, and for a larger one."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise OSError(errno.EFBIG, f"it is larger than {most // 2**20} MiB", str(path))
+        return file.read(most)
+
+
+def read_object(path: Path, error: type[Exception], most: int = MOST_BYTES) -> dict[str, Any]:
+    """The JSON object at `path`; empty if there is no such file. Raises `error` for a damaged or huge one."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as fault:
+        found = json.loads(read_whole(path, most).decode("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as fault:
+        raise error(f"cannot read {path}: {fault.strerror or fault}") from fault
+    except RecursionError as fault:
+        raise error(f"{path} is not valid JSON: it is nested too deeply") from fault
+    except ValueError as fault:
         raise error(f"{path} is not valid JSON: {fault}") from fault
     if not isinstance(found, dict):
         raise error(f"{path} is not valid JSON: it is not an object")

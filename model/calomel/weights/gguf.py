@@ -16,6 +16,7 @@ from typing import Any, Final
 from calomel import storage
 from calomel.storage.failures import cause
 from calomel.weights import gguf_in, weights_id
+from calomel.weights.gguf_header import check_header
 
 LINK: Final = "model.gguf"
 PLACES: Final = "gguf-tensors.json"
@@ -131,6 +132,7 @@ def _write(file: Path, folder: Path) -> None:
             f"{by_llama_cpp(file)}"
         ) from error
     try:
+        check_header(file)
         reader = GGUFReader(file)
         said = {name: field.contents() for name, field in reader.fields.items() if len(field.data) == 1}
         tensors = {tensor.name: tensor for tensor in reader.tensors}

@@ -15,6 +15,7 @@ from calomel.cli.config import config
 from calomel.cli.editor import editor
 from calomel.cli.fill import fill, tryout
 from calomel.cli.models import models
+from calomel.cli.output import say
 from calomel.cli.page import page
 from calomel.cli.replay import replay
 from calomel.cli.serve import doctor, lsp, serve
@@ -49,10 +50,10 @@ def show_steps() -> None:
     from calomel.server.settings import load
 
     settings = load({}, None).settings
-    print("Calomel suggests what to type or change next, with a model on this machine.\n")
+    say("Calomel suggests what to type or change next, with a model on this machine.\n")
     for number, step in enumerate(steps(settings), 1):
-        print(f"{number}. {step.found}\n   {step.command}")
-    print("\ncalomel --help lists every command.")
+        say(f"{number}. {step.found}\n   {step.command}")
+    say("\ncalomel --help lists every command.")
 
 
 def steps(settings: ServeSettings) -> Iterator[Step]:
@@ -126,7 +127,7 @@ def _print_version(wanted: bool) -> None:
         # Imported at the top, it would take a quarter of the time of `calomel --help`.
         from importlib.metadata import version
 
-        print(version("calomel"))
+        say(version("calomel"))
         raise typer.Exit
 
 

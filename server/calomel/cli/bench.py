@@ -19,6 +19,7 @@ from calomel.cli.output import (
     Threads,
     Upstream,
     made_of,
+    say,
 )
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def report(
         for page in pages or ():
             figures.write(page)
         if not pages:
-            print("\n\n".join(figures.table(name, Path.cwd()) for name in figures.names))
+            say("\n\n".join(figures.table(name, Path.cwd()) for name in figures.names))
     except ValueError as error:
         raise InputError(str(error)) from error
 
@@ -264,4 +265,4 @@ def _report(run: Callable[[_Options], Report], kind: type[_Options], given: Mapp
 def _print(report: Report, json: Path | None, results: Path | None) -> None:
     """Write the report to the requested files, and print it."""
     report.write(json_path=json, results=results)
-    print(report.to_markdown())
+    say(report.to_markdown())

@@ -15,20 +15,24 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from calomel.cli.output import plural
 from calomel.infer import runtime_file
 from calomel.infer.completer import Completer, CompleteRequest, CompleterError
+from calomel.infer.launch import answers
 from calomel.infer.remote import is_loopback
-from calomel.infer.runtime_file import RuntimeFileError, ServerRecord
+from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, socket_in
 from calomel.infer.upstream.running import USUAL_PORTS, Running, running
 from calomel.prompts.fim_tokens import format_named
 from calomel.server import tokens
 from calomel.server.errors import StartError
 from calomel.server.settings import Layered, ServeSettings
 from calomel.storage import load_average, processors
+from calomel.storage.failures import cause
 from calomel.weights import nano_path
 from calomel.weights.folders import ModelNameError, folder_of, is_model, weights_bytes
 from calomel.workspace.settings import ServerSettings, Settings
 
 if TYPE_CHECKING:
     import httpx
+
+    from calomel.infer.client import ModelClient
 
 
 def check_upstream(settings: ServeSettings, ports: Sequence[tuple[str, int]] = USUAL_PORTS) -> Iterator[Finding]:
@@ -97,12 +101,13 @@ def fail(subject: str, found: str, advice: str) -> Finding:
 _ANSWER_SECONDS: Final = 5.0
 
 
-def check_server(layered: Layered) -> Iterator[Finding]:
-    """Everything that a start needs, except the model."""
+def check_server(layered: Layered, *, read: bool = True) -> Iterator[Finding]:
+    """Everything that a start needs, except the model; whether the settings were `read` without a fault."""
     settings = layered.settings
-    there = layered.path is not None and layered.path.exists()
+    there = layered.path is not None and os.path.lexists(layered.path)
     none = f"no settings file ({layered.path}): defaults apply; `calomel serve` also reads CALOMEL_ variables"
-    yield ok("settings", str(layered.path) if there else none)
+    if read:
+        yield ok("settings", str(layered.path) if there else none)
     yield _token(settings)
     yield _reach(settings)
     record, finding = _running(settings.runtime_file or runtime_file.default_path(), "runtime file")
@@ -136,9 +141,15 @@ def _token(settings: ServeSettings) -> Finding:
 
 
 def _reach(settings: ServeSettings) -> Finding:
+    from calomel.server.run import tls_of
+
+    try:
+        encrypted = tls_of(settings) is not None
+    except (StartError, OSError) as error:
+        return fail("address", cause(error), "correct tls-cert and tls-key")
     if is_loopback(settings.host):
         return ok("address", f"{settings.host}: only this machine can connect")
-    if settings.tls_cert is None:
+    if not encrypted:
         return warn(
             "address", f"{settings.host}: other machines can connect, unencrypted", "set tls-cert, or use a TLS proxy"
         )
@@ -161,6 +172,10 @@ def _answer(record: ServerRecord) -> Finding:
     import httpx
 
     place = f"process {record.pid} at {record.url}"
+    if not record.url.startswith("https:") and not answers(record):
+        # Whoever has its address now must not see its token.
+        what = f"{place} does not answer"
+        return fail("running server", what, f"stop process {record.pid}, then run `calomel serve` again")
     try:
         with _client(record) as client:
             health = client.get("/health")
@@ -211,7 +226,9 @@ def _client(record: ServerRecord) -> httpx.Client:
 
     headers = {} if record.token is None else {"authorization": f"Bearer {record.token}"}
     # The certificate is whatever the user chose; the only secret sent is the user's token, to the user's own address.
-    return httpx.Client(base_url=record.url, headers=headers, trust_env=False, verify=False, timeout=_ANSWER_SECONDS)  # noqa: S501
+    transport = httpx.HTTPTransport(uds=socket_in(record.url), verify=False, trust_env=False)
+    base = record.url if socket_in(record.url) is None else "http://localhost"
+    return httpx.Client(base_url=base, headers=headers, transport=transport, timeout=_ANSWER_SECONDS)
 
 
 def writable(folder: Path) -> Finding:
@@ -234,49 +251,52 @@ def check_model(settings: ServeSettings) -> Iterator[Finding]:
     except ModelNameError as error:
         yield fail("model", str(error), "list them: calomel models list")
         return
-    yield _folder(folder)
-    yield from _memory(folder, settings)
-    yield _device(settings.device)
+    yield check_folder(folder)
+    device = check_device(settings.device)
+    yield device
+    if device.level == "ok":
+        yield from _memory(folder, settings)
     yield _grammars()
 
 
-def _folder(folder: Path) -> Finding:
+def check_folder(folder: Path, subject: str = "model") -> Finding:
     """Read all of a checkpoint except the weights themselves."""
-    from calomel.engine import CheckpointError
     from calomel.families.configuration import read_config
     from calomel.families.shards import Shards
     from calomel.families.table import find
     from calomel.infer.in_process import describe
+    from calomel.infer.recall import CopyScorer
     from calomel.prompts.published import open_published
+    from calomel.prompts.tokenizer import Tokenizer
+    from calomel.selectivity.calibrator import Calibrator
 
     if not is_model(folder):
-        return fail("model", f"{folder} has no config.json with .safetensors weights", "choose another --model")
+        return fail(subject, f"{folder} has no config.json with .safetensors weights", "choose another --model")
     try:
         info = describe(folder)
+        family = find(folder)
+        shape = family.config(read_config(folder), folder)
         if info.tokenizer is None:
-            family = find(folder)
-            tokens = family.config(read_config(folder), folder).diffusion
+            tokens = shape.diffusion
             open_published(folder, family.prompts, end=tokens.end_token_id, mask=tokens.mask_token_id)
-            Shards(folder)
-        elif not Path(info.tokenizer).is_file():
-            return fail("model", f"{folder} has no tokenizer.json", "choose another --model")
-    except (OSError, ValueError, CheckpointError) as error:
-        return fail("model", f"{folder}: {error}", "choose another --model")
-    return ok("model", f"{folder} ({', '.join(info.kinds)}; up to {info.max_context} tokens)")
+        else:
+            Tokenizer.from_file(Path(info.tokenizer))
+            CopyScorer.read(folder)
+        Shards(folder)
+        Calibrator.of_folder(folder)
+    except Exception as error:  # noqa: BLE001 (whatever is in the files)
+        return fail(subject, f"{folder}: {cause(error)}", "fetch it again, or choose another model")
+    return ok(subject, f"{folder} ({', '.join(info.kinds)}; up to {info.max_context} tokens)")
 
 
 def _memory(folder: Path, settings: ServeSettings) -> Iterator[Finding]:
     """Whether the device has the memory that the server would take, estimated as the server does before it loads."""
-    import torch
-
     from calomel.engine import CheckpointError
     from calomel.families.family import OpenOptions
     from calomel.families.loading import dtype_of
     from calomel.families.memory import free_bytes, program_bytes
     from calomel.families.plan import OutOfMemoryRefusedError, plan_of
 
-    if not settings.device.startswith("cpu") and not torch.accelerator.is_available():
-        return
     free = free_bytes(settings.device)
     process = program_bytes(settings.device, dtype_of(None, settings.device))
     options = OpenOptions(
@@ -298,21 +318,18 @@ def _memory(folder: Path, settings: ServeSettings) -> Iterator[Finding]:
         yield ok("memory", f"{free // MIB} MiB free; estimated need {needed} MiB, with {served}")
 
 
-def _device(device: str) -> Finding:
-    import torch
+def check_device(device: str, subject: str = "device") -> Finding:
+    """Whether PyTorch can use a device; where it cannot, the command that mends it."""
+    from calomel.cli.device_checks import described, problem_of
 
-    if device.startswith("mps"):
-        there = torch.backends.mps.is_available()
-        text = f"{device}: PyTorch {torch.__version__} sees {'an' if there else 'no'} Apple GPU"
-        return ok("device", text) if there else fail("device", text, "use --device cpu")
-    if not device.startswith("cuda"):
-        return ok("device", f"{device}, {plural(processors(), 'processor')}, PyTorch {torch.__version__}")
-    index = torch.device(device).index or 0
-    if index >= torch.cuda.device_count():
-        text = f"{device}: PyTorch {torch.__version__} sees {plural(torch.cuda.device_count(), 'GPU')}"
-        return fail("device", text, "use --device cpu, or repair the driver")
-    free, total = torch.cuda.mem_get_info(index)
-    return ok("device", f"{torch.cuda.get_device_name(index)}, {free // MIB} of {total // MIB} MiB free")
+    problem = problem_of(device)
+    if problem is not None:
+        return fail(subject, f"{device}: {problem.found}", problem.advice)
+    if device == "cpu":
+        import torch
+
+        return ok(subject, f"{device}, {plural(processors(), 'processor')}, PyTorch {torch.__version__}")
+    return ok(subject, described(device))
 
 
 def _grammars() -> Finding:
@@ -348,8 +365,12 @@ def check_speed(settings: Settings, measure: Callable[[Settings], Pace | None] |
     others = f"{'load unknown' if wanted is None else f'load {wanted:.1f}'} on {plural(processors(), 'processor')}"
     try:
         pace = (measure or measured)(settings)
-    except (CompleterError, OSError, ValueError, RuntimeError) as error:
-        return warn("speed", f"not measured: {error}", "fix the problems above first")
+    except CompleterError as error:
+        # It may only be busy, or not have loaded its model yet.
+        level = fail if error.code in {"refused", "failed", "unreachable"} else warn
+        return level("speed", f"not measured: {error}", "fix the problems above first")
+    except Exception as error:  # noqa: BLE001 (whatever a model's files or a driver make of it)
+        return fail("speed", f"not measured: {cause(error)}", "fix the problems above first")
     if pace is None:
         return ok("speed", f"not measured: the model is large; calomel bench speed does it; {others}")
     text = (
@@ -363,26 +384,37 @@ def check_speed(settings: Settings, measure: Callable[[Settings], Pace | None] |
 
 
 def measured(settings: Settings, clock: Callable[[], float] = time.perf_counter) -> Pace | None:
-    """The speed of these settings' model; None for one that is too large to be opened for this."""
+    """The speed of the model that editors ask; None for one that is too large to be opened for this."""
+    from calomel.infer import llama_cpp
+    from calomel.infer.client import ModelClient
     from calomel.infer.launch import model_folder
 
-    folder = model_folder(settings.server.model) or nano_path()
-    size = weights_bytes(folder)
-    if settings.server.url is None and size > _LARGEST_BYTES:
-        return None
-    return asyncio.run(_measured(settings, folder, clock))
-
-
-async def _measured(settings: Settings, folder: Path, clock: Callable[[], float]) -> Pace:
-    from calomel.infer.client import ModelClient
-    from calomel.infer.in_process import open_completer
-    from calomel.infer.launch import connect
-    from calomel.prompts.parts import PromptParts
+    server = settings.server
+    folder = None
+    if server.url is None and server.upstream is None and not is_running(server):
+        folder = model_folder(server.model) or nano_path()
+        if weights_bytes(folder) > _LARGEST_BYTES or llama_cpp.opens(folder):
+            return None
 
     async def opened(server: ServerSettings) -> Completer:
-        return open_completer(folder, server.device) if server.url is None else await connect(server)
+        from calomel.infer.in_process import open_completer
+        from calomel.infer.launch import connect
 
-    client = ModelClient(opened, settings.server)
+        return await connect(server) if folder is None else open_completer(folder, server.device)
+
+    return asyncio.run(_measured(settings, ModelClient(opened, server), clock))
+
+
+def is_running(server: ServerSettings) -> bool:
+    """Whether there is a server of these settings already, which editors share. Raises CompleterError."""
+    from calomel.infer.launch import find
+
+    return find(server) is not None
+
+
+async def _measured(settings: Settings, client: ModelClient, clock: Callable[[], float]) -> Pace:
+    from calomel.prompts.parts import PromptParts
+
     try:
         async with asyncio.timeout(_PATIENCE):
             info = await client.ready()

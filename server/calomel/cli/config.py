@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import typer
 
-from calomel.cli.output import AsJson, Config, columns, markdown
+from calomel.cli.output import AsJson, Config, columns, markdown, say
 
 config = typer.Typer(help="Show settings.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -28,9 +28,9 @@ def show(
     layered = load({}, file)
     rows = [(name, shown(layered, name), origin) for name, origin in layered.origins.items()]
     if as_json:
-        print(json.dumps({name: {"value": value, "from": origin} for name, value, origin in rows}, indent=2))
+        say(json.dumps({name: {"value": value, "from": origin} for name, value, origin in rows}, indent=2))
     else:
-        print(columns((name, value, "" if origin == DEFAULT else origin) for name, value, origin in rows))
+        say(columns((name, value, "" if origin == DEFAULT else origin) for name, value, origin in rows))
 
 
 @config.command()
@@ -38,7 +38,7 @@ def path(file: Config = None) -> None:
     """Print the path of the settings file."""
     from calomel.server.settings import named_path
 
-    print(file or named_path())
+    say(str(file or named_path()))
 
 
 @config.command()
@@ -47,7 +47,7 @@ def reference() -> None:
 
     It lists those of editors and server, with allowed values and default.
     """
-    print(reference_page(), end="")
+    say(reference_page().rstrip("\n"))
 
 
 _HEAD: Final = """\

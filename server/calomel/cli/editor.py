@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 
 import typer
 
-from calomel.cli.output import Config, InputError
+from calomel.cli.output import Config, InputError, say
+from calomel.storage import open_regular
 
 if TYPE_CHECKING:
     from calomel.server.settings import ServeSettings
@@ -58,7 +59,7 @@ class Plan:
 def read(path: Path) -> str | None:
     """The text with its own line ends; None when there is no such file. Raises InputError."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(_LARGEST + 1)
     except FileNotFoundError:
         return None
@@ -422,21 +423,21 @@ def setup(
     wanted, machine = _editor(name), _here(config, url)
     plan = vscode(machine, _RELATIVES.get(name.lower(), "")) if wanted == "vscode" else PLANS[wanted](machine)
     for snippet in plan.snippets:
-        print(f"Add this {snippet.where}:\n\n{indent(snippet.text, '    ')}\n")
+        say(f"Add this {snippet.where}:\n\n{indent(snippet.text, '    ')}\n")
     refused = False
     if plan.file is not None:
         path, text = plan.file
         if path.exists():
-            print(f"{path} exists already. Calomel leaves it as it is.")
+            say(f"{path} exists already. Calomel leaves it as it is.")
         else:
-            print(f"{path}, which Calomel writes for you:\n\n{indent(text, '    ')}")
+            say(f"{path}, which Calomel writes for you:\n\n{indent(text, '    ')}")
             refused = not _agreed(yes=yes)
             if not refused:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(path, text)
-                print(f"Wrote {path}")
+                say(f"Wrote {path}")
     for note in plan.notes:
-        print(note)
+        say(note)
     if refused:
         raise typer.Exit(1)
 
@@ -496,6 +497,6 @@ def _agreed(*, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        print("Nothing written. Add --yes to write it.")
+        say("Nothing written. Add --yes to write it.")
         return False
     return typer.confirm("Write this?")

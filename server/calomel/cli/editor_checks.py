@@ -5,27 +5,35 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from calomel.cli.checks import Finding, fail, ok, warn
+from calomel.cli.checks import Finding, check_device, check_folder, fail, is_running, ok, warn
 from calomel.cli.editor import VS_CODES, Here, mentioned, settings_of, zed_settings
-from calomel.infer.completer import CompleterError
+from calomel.infer.completer import CompleterError, ModelInfo
 from calomel.infer.remote import is_loopback
 from calomel.suggest.silence import Silence, SilenceReason
-from calomel.workspace.settings import Settings, load_settings
+from calomel.workspace.settings import ServerSettings, Settings, load_settings
 from calomel.workspace.settings_reader import SettingProblem
 
-_ANSWER_SECONDS: Final = 5.0
+# An upstream is asked several questions.
+_ANSWER_SECONDS: Final = 10.0
 # Parts of an editor's own settings that are not settings of the language server.
 _NONE_OF_OURS: Final = frozenset({"path", "editor"})
 _ADVICE: Final = {
     "unreachable": "start it (calomel serve), or remove server.url so that editors start their own",
+    "loading": "wait a moment, then run `calomel doctor` again",
     "timeout": "see what that server printed, and its status page",
 }
 _REFUSED: Final = "correct server.url, server.token or server.token_file"
+_ADVICE_UPSTREAM: Final = {
+    "unreachable": "start that server, or remove server.upstream",
+    "timeout": "see what that server printed",
+    "loading": "wait a moment, then run `calomel doctor` again",
+    "refused": "correct that, or remove server.upstream",
+}
 # Refusals of files that no setting can lift.
 _UNFIT: Final = frozenset({"binary", "too_large", "unreadable"})
 
@@ -54,10 +62,12 @@ def sides(user_toml: Path, editors: Mapping[str, Mapping[str, Any]], folder: Pat
         folder: its `calomel.toml` counts, too.
     """
     workspace = None if folder is None else folder / "calomel.toml"
-    settings, problems = load_settings(user_toml=user_toml, workspace_toml=workspace)
+    settings, problems = load_settings(user_toml=user_toml, workspace_toml=workspace, most=None)
     layers = [Side(user_toml.name, settings, tuple(problems))]
     for name, values in editors.items():
-        settings, problems = load_settings(user_toml=user_toml, workspace_toml=workspace, configuration=_nested(values))
+        settings, problems = load_settings(
+            user_toml=user_toml, workspace_toml=workspace, configuration=_nested(values), most=None
+        )
         if settings != layers[0].settings or len(problems) > len(layers[0].problems):
             layers.append(Side(name, settings, tuple(problems[len(layers[0].problems) :])))
     return layers
@@ -73,7 +83,7 @@ def check_sides(layers: list[Side]) -> Iterator[Finding]:
                 "Calomel uses the default; calomel config reference lists all settings",
             )
         yield from _suggestions(side)
-        yield _model(side)
+        yield from _model(side)
 
 
 def check_file(file: Path, layers: list[Side], folder: Path | None) -> Iterator[Finding]:
@@ -121,46 +131,71 @@ def _suggestions(side: Side) -> Iterator[Finding]:
         yield ok("suggestions", f"no next edits: suggest.next_edit in {side.name}")
 
 
-def _model(side: Side) -> Finding:
+def _model(side: Side) -> Iterator[Finding]:
+    """Ask the model of these settings, where editors would ask it."""
     server = side.settings.server
-    if server.url is None and server.upstream is not None:
-        return ok("editors' model", f"the model at {server.upstream} (server.upstream in {side.name})")
-    if server.url is None:
-        return _in_folder(side)
-    try:
-        name = asyncio.run(_asked(side))
-    except TimeoutError:
-        return fail("editors' model", f"the server at server.url of {side.name} does not answer", _ADVICE["timeout"])
-    except CompleterError as error:
-        return fail("editors' model", f"{error} (server.url in {side.name})", _ADVICE.get(error.code, _REFUSED))
-    return ok("editors' model", f"{name}, at server.url of {side.name}")
+    if server.url is not None:
+        yield _asked(side, f"server.url in {side.name}", _ADVICE, _REFUSED)
+    elif server.upstream is not None:
+        yield _asked(side, f"server.upstream in {side.name}", _ADVICE_UPSTREAM, "see what that server printed")
+    else:
+        yield from _own(side)
 
 
-def _in_folder(side: Side) -> Finding:
+def _own(side: Side) -> Iterator[Finding]:
+    """The model in a server of the editors' own; it is asked if it runs, and started by nobody but an editor."""
+    from calomel.infer import llama_cpp
     from calomel.infer.launch import model_folder
     from calomel.weights import nano_path
 
+    server, where = side.settings.server, f"server.model in {side.name}"
     wrong = "choose another, or remove server.model to use nano"
     try:
-        folder = model_folder(side.settings.server.model) or nano_path()
+        folder = model_folder(server.model) or nano_path()
+        running = is_running(server)
     except CompleterError as error:
-        return fail("editors' model", f"{error} (server.model in {side.name})", wrong)
-    if not (folder / "config.json").is_file():
-        return fail("editors' model", f"server.model in {side.name} is {folder}, which does not contain a model", wrong)
-    return ok("editors' model", f"{folder}, in a server that the first editor starts")
+        yield fail("editors' model", f"{error} ({where})", wrong)
+        return
+    if running:
+        yield _asked(side, f"{folder}, in the server that your editors share", {}, "restart Calomel in your editor")
+        return
+    if llama_cpp.opens(folder):
+        yield ok("editors' model", f"{folder}, in a llama.cpp that the first editor starts")
+        return
+    files = check_folder(folder, "editors' model")
+    if files.level == "ok":
+        yield ok("editors' model", f"{folder}, in a server that the first editor starts")
+    else:
+        yield fail("editors' model", f"{files.found} ({where})", wrong)
+    if server.device != "cpu":
+        device = check_device(server.device, "editors' device")
+        yield replace(device, found=f"{device.found} (server.device in {side.name})")
 
 
-async def _asked(side: Side) -> str:
-    """Ask the configured server as an editor does. Raises CompleterError with the editor's message."""
-    from calomel.infer.client import ModelClient
+def _asked(side: Side, where: str, advice: Mapping[str, str], otherwise: str) -> Finding:
+    """Ask the model as an editor does; it says what the editor would."""
+    server = side.settings.server
+    try:
+        info = asyncio.run(_info(server))
+    except TimeoutError:
+        return fail("editors' model", f"the server does not answer ({where})", advice.get("timeout", otherwise))
+    except CompleterError as error:
+        level = warn if error.code in {"loading", "overloaded"} else fail
+        return level("editors' model", f"{error} ({where})", advice.get(error.code, otherwise))
+    through = f" through {info.through}" if info.through else ""
+    return ok("editors' model", f"{info.id}{through} ({where})")
+
+
+async def _info(server: ServerSettings) -> ModelInfo:
+    """Describes the model that answers. Raises CompleterError, TimeoutError."""
     from calomel.infer.launch import connect
 
-    client = ModelClient(connect, side.settings.server)
-    try:
-        async with asyncio.timeout(_ANSWER_SECONDS):
-            return (await client.ready()).id
-    finally:
-        await client.aclose()
+    async with asyncio.timeout(_ANSWER_SECONDS):
+        completer = await connect(server)
+        try:
+            return await completer.info()
+        finally:
+            await completer.aclose()
 
 
 def _nested(values: Mapping[str, Any]) -> dict[str, Any]:

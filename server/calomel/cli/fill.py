@@ -44,10 +44,18 @@ def offset_of(text: str, place: str, option: str) -> int:
     return sum(len(line) + 1 for line in lines[: line - 1]) + column - 1
 
 
+# Editors send files of a few megabytes at most.
+_LARGEST_SOURCE: Final = 64 * 1024 * 1024
+
+
 def read_source(file: Path) -> str:
     """The text of `file`, line endings as they are. Raises OSError, and InputError when it is not UTF-8."""
     try:
-        return file.read_bytes().decode("utf-8")
+        with file.open("rb") as opened:
+            data = opened.read(_LARGEST_SOURCE + 1)
+        if len(data) > _LARGEST_SOURCE:
+            raise InputError(f"{file} is larger than {_LARGEST_SOURCE // 2**20} MiB", "another file")
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(
             f"{file} is not UTF-8 (byte {error.start})", "convert it: Calomel completes only UTF-8 text"
@@ -135,7 +143,8 @@ def fill(
         answer = _filled(filler, hole, policy, max_tokens)
     if as_json:
         fields = {"path": hole.path, "at": at, "to": to or at, **{name: getattr(answer, name) for name in _FIELDS}}
-        print(json.dumps(fields, ensure_ascii=False))
+        # Escaped like the other control characters, which JSON does not ask for.
+        print(json.dumps(fields).replace("\x7f", "\\u007f"))
         return
     out, errors = console(), console(stderr=True)
     out.print(excerpt(out, hole.prefix, answer.text, hole.suffix))

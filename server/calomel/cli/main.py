@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if words in _QUICK:
         _serve_editor()
     from calomel.cli.app import program
-    from calomel.cli.output import exit_code_of, visible
+    from calomel.cli.output import exit_code_of
 
     try:
         program()(args=words, prog_name="calomel")
@@ -62,8 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         status = exit_code_of(error)
         if status is None:
             raise
-        # It may name what a file holds, such as a tensor.
-        _report(visible(str(error)), getattr(error, "hint", ""))
+        _report(str(error), getattr(error, "hint", ""))
         raise SystemExit(status) from error
 
 
@@ -77,9 +76,12 @@ def _extra(package: str, words: Sequence[str]) -> str:
 
 def _report(what: str, hint: str = "") -> None:
     """What happened, and what to do about it."""
-    print(f"error: {what}", file=sys.stderr)
+    from calomel.cli.output import say
+
+    # It may name what a file holds, such as a tensor.
+    say(f"error: {what}", err=True)
     if hint:
-        print(f"try: {hint}", file=sys.stderr)
+        say(f"try: {hint}", err=True)
 
 
 def _serve_editor() -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from calomel.cli.output import CommandError, InputError, Quantize, columns, markdown, model_info, plural
-from calomel.storage import processors
+from calomel.cli.output import CommandError, InputError, Quantize, columns, markdown, model_info, plural, say
+from calomel.storage import processors, read_object
 from calomel.weights.gguf import FASTER_ON_A_CPU
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ def list_() -> None:
     """
     from calomel.weights.folders import known, models_folder
 
-    print(columns((each.name, _size_of(each.path), _family_name(each.path), each.source) for each in known()))
-    print(f"\nModels folder: {models_folder()}")
+    say(columns((each.name, _size_of(each.path), _family_name(each.path), each.source) for each in known()))
+    say(f"\nModels folder: {models_folder()}")
 
 
 @models.command()
@@ -74,7 +74,7 @@ def info(name: _Name) -> None:
             *(("published", f"{each.name}, {each.licence}") for each in facts.checkpoints),
             ("compared", facts.parity or "without a reference yet"),
         ]
-    print(columns(rows))
+    say(columns(rows))
 
 
 def _ways_of(folder: Path, family: Family) -> str:
@@ -139,7 +139,7 @@ def estimate(
         ("together", taken.total + process, ""),
         ("free", free, f"on {device}: fits"),
     ]
-    print(columns((name, f"{size / _MIB:.1f} MiB", more) for name, size, more in rows))
+    say(columns((name, f"{size / _MIB:.1f} MiB", more) for name, size, more in rows))
 
 
 @contextmanager
@@ -176,16 +176,16 @@ def recommend(
     there = device or ("cpu" if gpu is None else gpu.type)
     with _there(there):
         free = free_bytes(there) if memory_gib is None else int(memory_gib * _GIB)
-    print(f"For {free / _GIB:.1f} GiB on {there}. We have not measured these models; read a model's card first.")
+    say(f"For {free / _GIB:.1f} GiB on {there}. We have not measured these models; read a model's card first.")
     rows = recommended(there, free, cores)
     if rows and there == "cpu":
-        print(f"\n{FASTER_ON_A_CPU}")
+        say(f"\n{FASTER_ON_A_CPU}")
     for checkpoint, plan in rows:
         quantize, name = plan.options.quantize, checkpoint.name.replace("/", "--")
         how = "" if quantize is None else f" --quantize {quantize}"
         chosen = {"model": name, **({} if there == "cpu" else {"device": there}), "quantize": quantize}
         settings = "\n    ".join(f'{key} = "{value}"' for key, value in chosen.items() if value)
-        print(
+        say(
             f"\n{checkpoint.name}, {checkpoint.licence}, {_gigabytes(checkpoint.billions * 2)} to download, "
             f"{plan.estimate.total / _GIB:.1f} GiB of memory with weights and prompt cache\n"
             f"  published score: {checkpoint.figures}\n"
@@ -194,9 +194,9 @@ def recommend(
             f"  for others: calomel serve --model {name} --device {there}{how}"
         )
     if rows:
-        print(f"\nTo fetch a model, install Calomel's extra `hub`: see docs/install.md#extras. {in_editors()}")
+        say(f"\nTo fetch a model, install Calomel's extra `hub`: see docs/install.md#extras. {in_editors()}")
     else:
-        print("\nNo model larger than nano fits this machine.")
+        say("\nNo model larger than nano fits this machine.")
 
 
 def in_editors() -> str:
@@ -237,13 +237,13 @@ def families(
     """
     from calomel.families.table import FAMILIES
 
-    print(guide_table(FAMILIES) if guide else state_table(FAMILIES), end="")
+    say((guide_table(FAMILIES) if guide else state_table(FAMILIES)).rstrip("\n"))
 
 
 @models.command()
 def path(name: _Name) -> None:
     """Print a model's folder."""
-    print(_folder(name))
+    say(str(_folder(name)))
 
 
 @models.command()
@@ -259,10 +259,10 @@ def fetch(
 
     repo, _, revision = repository.partition("@")
     folder, commit = _fetched(repo, revision or None, name)
-    print(f"{folder} (revision {commit})")
-    print(f'In {user_settings_path()}, for editors:\n[server]\nmodel = "{folder.name}"')
-    print("Or choose it there: “Calomel: Choose a Model” in VS Code, :CalomelModel in Neovim.")
-    print(f"For others: calomel serve --model {folder.name}")
+    say(f"{folder} (revision {commit})")
+    say(f'In {user_settings_path()}, for editors:\n[server]\nmodel = "{folder.name}"')
+    say("Or choose it there: “Calomel: Choose a Model” in VS Code, :CalomelModel in Neovim.")
+    say(f"For others: calomel serve --model {folder.name}")
 
 
 _SOURCE_FILE: Final = "calomel-source.json"
@@ -308,7 +308,7 @@ def _fetched(repository: str, revision: str | None, name: str | None) -> tuple[P
 def _source_of(folder: Path) -> str:
     """Where a fetched model came from; empty for one that was not fetched."""
     try:
-        source = json.loads((folder / _SOURCE_FILE).read_text(encoding="utf-8"))
+        source = read_object(folder / _SOURCE_FILE, ValueError)
         return f"{source['repository']}@{source['revision']}"
     except (OSError, ValueError, KeyError, TypeError):
         return ""
@@ -366,11 +366,11 @@ def _keep_data_only(folder: Path) -> None:
 
 def _family_name(folder: Path) -> str:
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        config = None
+        config = read_object(folder / "config.json", ValueError)
+    except ValueError:
+        config = {}
     # Our own format is recognised without the families, which import PyTorch.
-    if isinstance(config, dict) and "diffusion" in config:
+    if "diffusion" in config:
         return "calomel"
     from calomel.engine import CheckpointError
     from calomel.families.table import find

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
@@ -69,15 +71,11 @@ def _checked_device(name: str) -> str:
     """Raise InputError, with torch's reason, when torch cannot use the device. Imports torch for a GPU."""
     if name == "cpu":
         return name
-    import torch
+    from calomel.cli.device_checks import problem_of
 
-    try:
-        torch.empty(0, device=name)
-    except (AssertionError, RuntimeError) as error:
-        if name.partition(":")[0] not in {"cuda", "mps"}:
-            raise InputError(f"--device {name} is not a device", "cpu, cuda, cuda:N or mps") from error
-        reason = str(error).partition("\n")[0]
-        raise InputError(f"--device {name} does not work here: {reason}", "--device cpu") from error
+    problem = problem_of(name)
+    if problem is not None:
+        raise InputError(f"--device {name} does not work here: {problem.found}", problem.advice)
     return name
 
 
@@ -163,20 +161,43 @@ AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 FILL_STYLE: Final = "bold green"
 
 # A model can write any byte, and an escape sequence would control the terminal: control characters become pictures.
-_PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
-_VISIBLE = {code: picture for code, picture in _PICTURES.items() if chr(code) not in "\n\t"}
+# What else could hide or reorder text, or cannot be written at all, becomes U+FFFD: C1 controls, directions, halves of
+# pairs.
+_PICTURES = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: 0x2421}
+_REPLACED = (range(0x80, 0xA0), range(0x202A, 0x202F), range(0x2066, 0x206A), range(0xD800, 0xE000))
+_VISIBLE = _PICTURES | {code: 0xFFFD for codes in _REPLACED for code in codes}
+
+
+_CREDENTIALS: Final = re.compile(r"(\w://)[^\s/?#]*@")
+_QUERY: Final = re.compile(r"(\w://[^\s?#]*)\?\S*")
 
 
 def console(*, stderr: bool = False, wrap: bool = False) -> Console:
     """A console that takes text literally; without `wrap`, long lines, such as those of a file, are not broken."""
     from rich.console import Console
+    from rich.segment import Segment
 
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=not wrap)
+    class Visible(Console):
+        def render(self, *args: Any, **options: Any) -> Iterable[Segment]:
+            for text, style, control in super().render(*args, **options):
+                yield Segment(text if control else visible(text), style, control)
+
+    return Visible(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=not wrap)
+
+
+def say(text: str = "", *, err: bool = False) -> None:
+    """Print text that may come from anybody, such as a file's name."""
+    print(visible(text), file=sys.stderr if err else sys.stdout)
 
 
 def visible(text: str) -> str:
     """The text with control characters as pictures and plain line ends."""
     return text.replace("\r\n", "\n").translate(_VISIBLE)
+
+
+def without_credentials(text: str) -> str:
+    """The text, whose addresses show neither a user's name and password nor what follows a question mark."""
+    return _QUERY.sub(r"\1", _CREDENTIALS.sub(r"\1", text))
 
 
 def plural(count: int, noun: str) -> str:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from calomel.cli.output import CommandError
+from calomel.cli.output import CommandError, say
 
 _CHUNK: Final = 65_536
 
@@ -42,7 +42,8 @@ async def _show(servers: list[tuple[str | None, str, str | None, str]]) -> None:
                 url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
             # Other outputs than a terminal are kept in logs.
             password = f"password: {token}" if sys.stdout.isatty() else "password: in the runtime file"
-            print(f"{model}: {url}/  {password}", flush=True)
+            say(f"{model}: {url}/  {password}")
+        sys.stdout.flush()
         await asyncio.Event().wait()
 
 

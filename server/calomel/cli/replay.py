@@ -25,9 +25,10 @@ from calomel.cli.output import (
     console,
     made_of,
     plural,
+    say,
     word_or_number,
 )
-from calomel.storage import write_whole
+from calomel.storage import MOST_TABLE_BYTES, read_whole, write_whole
 
 if TYPE_CHECKING:
     from calomel.replay.events import ReplayLog
@@ -142,7 +143,7 @@ def _assistant(logs: Sequence[ReplayLog], aggressiveness: str | float, json: Pat
         raise InputError("these logs contain no suggestions of a recorded assistant", "a VS Code recording")
     report = assistant_report(rows, aggressiveness)  # type: ignore[arg-type]
     report.write(json_path=json, results=None)
-    print(report.to_markdown())
+    say(report.to_markdown())
 
 
 def _read(paths: Sequence[Path], git: Path | None, commits: int) -> list[ReplayLog]:
@@ -156,10 +157,10 @@ def _read(paths: Sequence[Path], git: Path | None, commits: int) -> list[ReplayL
         logs += _commits(git, commits)
     for log in logs:
         for problem in log.problems[:_PROBLEMS]:
-            typer.echo(f"{log.name}, entry {problem.entry}: {problem.message}", err=True)
+            say(f"{log.name}, entry {problem.entry}: {problem.message}", err=True)
         more = len(log.problems) - _PROBLEMS
         if more > 0:
-            typer.echo(f"{log.name}: {plural(more, 'more problem')}; see --json", err=True)
+            say(f"{log.name}: {plural(more, 'more problem')}; see --json", err=True)
     if not logs:
         raise InputError(f"nothing to replay in the last {plural(commits, 'commit')} of {git}", "a higher --commits")
     return logs
@@ -185,7 +186,7 @@ def _commits(git: Path, commits: int) -> Iterator[ReplayLog]:
         else:
             yield each
     for reason, count in left_out.most_common():
-        typer.echo(f"{git}: without {plural(count, 'commit')}: {reason}", err=True)
+        say(f"{git}: without {plural(count, 'commit')}: {reason}", err=True)
 
 
 def _compare(first: Path, second: Path, *, seed: int) -> None:
@@ -194,7 +195,7 @@ def _compare(first: Path, second: Path, *, seed: int) -> None:
     runs: list[Any] = []
     for path in (first, second):
         try:
-            runs.append(encoder.loads(path.read_text(encoding="utf-8")))
+            runs.append(encoder.loads(read_whole(path, MOST_TABLE_BYTES)))
         except ValueError as error:
             raise InputError(f"{path} is not valid JSON: {error}") from error
     console(wrap=True).print(compare(runs[0], runs[1], seed).to_rich())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calomel.cli.output import Config, Quantize
+from calomel.cli.output import Config, Quantize, say, without_credentials
 
 if TYPE_CHECKING:
     from calomel.cli.checks import Finding
@@ -131,37 +131,51 @@ def doctor(
     failed = False
     for finding in _findings(config, file):
         failed = failed or finding.level == "fail"
-        print(f"{finding.level:<4}  {finding.subject}: {escaped(finding.found)}")
+        say(f"{finding.level:<4}  {finding.subject}: {escaped(without_credentials(finding.found))}")
         if finding.advice:
-            print(f"      → {escaped(finding.advice)}")
+            say(f"      → {escaped(without_credentials(finding.advice))}")
     if failed:
         raise typer.Exit(1)
 
 
 def _findings(config: Path | None, file: Path | None) -> Iterator[Finding]:
-    from calomel.cli.checks import check_model, check_server, check_speed, check_upstream, fail, writable
+    from calomel.cli import checks
     from calomel.cli.editor import here
     from calomel.cli.editor_checks import around, check_editors, check_file, check_sides, sides, vs_code_settings
-    from calomel.server.settings import SettingsError, load
+    from calomel.server.settings import examine
     from calomel.suggest.outcome_log import outcome_log_path
     from calomel.workspace.settings import user_settings_path
 
-    try:
-        layered = load({}, config)
-    except SettingsError as error:
-        yield fail("settings", str(error), "correct that line; everything else is checked afterwards")
-        return
-    yield from check_server(layered)
-    if layered.settings.outcome_log:
-        yield writable(outcome_log_path().parent)
-    yield from check_upstream(layered.settings)
-    if layered.settings.upstream is None:
-        yield from check_model(layered.settings)
-    place = here(layered.settings)
-    yield from check_editors(place)
+    layered, problems = examine({}, config)
+    settings = layered.settings
+    for problem in problems:
+        yield checks.fail("settings", str(problem), "correct that; below, the default takes its place")
+    yield from _going_on("server", lambda: checks.check_server(layered, read=not problems))
+    if settings.outcome_log:
+        yield from _going_on("state", lambda: [checks.writable(outcome_log_path().parent)])
+    yield from _going_on("upstream", lambda: checks.check_upstream(settings))
+    if settings.upstream is None:
+        yield from _going_on("model", lambda: checks.check_model(settings))
+    place = here(settings)
+    yield from _going_on("editors", lambda: check_editors(place))
     folder = None if file is None else around(file.absolute())
     layers = sides(layered.path or user_settings_path(), vs_code_settings(place), folder)
-    yield from check_sides(layers)
-    yield check_speed(layers[0].settings)
+    models = list(_going_on("editors' model", lambda: check_sides(layers)))
+    yield from models
+    if any(each.level == "fail" for each in models):
+        yield checks.ok("speed", "not measured: the editors' model must answer first")
+    else:
+        yield from _going_on("speed", lambda: [checks.check_speed(layers[0].settings)])
     if file is not None:
-        yield from check_file(file.absolute(), layers, folder)
+        yield from _going_on("file", lambda: check_file(file.absolute(), layers, folder))
+
+
+def _going_on(subject: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+    """What a check finds; one that breaks is a finding, too, and the others go on."""
+    from calomel.cli.checks import fail
+    from calomel.storage.failures import cause, describe
+
+    try:
+        yield from check()
+    except Exception as error:  # noqa: BLE001 (whatever the machine is like)
+        yield fail(subject, f"could not be checked: {cause(error)}", f"please report this: {describe(error, 2)}")

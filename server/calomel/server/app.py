@@ -131,6 +131,7 @@ def create_app(
                 allow_methods=("GET", "POST"),
                 allow_headers=("authorization", "content-type", "x-api-key"),
                 expose_headers=("retry-after",),
+                allow_private_network=True,
             ),
             Middleware(Boundary),
             Middleware(TrustedHostMiddleware, allowed_hosts=settings.hosts(), www_redirect=False),

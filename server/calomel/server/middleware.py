@@ -222,6 +222,13 @@ _WRONG_PER_MINUTE: Final = 60
 _WRONG_AT_ONCE: Final = 30
 # The key of the client's name in the request's state.
 CLIENT_STATE: Final = "calomel_client"
+# The key of what is called in a request's state once its client is known, which keeps its connection.
+WELCOME: Final = "calomel_welcome"
+
+
+def _welcome(scope: Scope) -> None:
+    """Tell the connection, if it wants to know, that whoever has it may stay."""
+    scope.get("state", {}).get(WELCOME, lambda: None)()
 
 
 class Gate:
@@ -265,10 +272,14 @@ class Gate:
         if scope["type"] == "http":
             self._check_page(scope, Headers(scope=scope))
             if (scope["method"], scope["path"]) == ("GET", PROOF_PATH) and self._tokens is not None:
-                await self._prove(self._tokens, scope)(scope, receive, send)
+                answer = self._prove(self._tokens, scope)
+                _welcome(scope)
+                await answer(scope, receive, send)
                 return
-            if self._tokens is not None and not self._open:
-                self._identify(self._tokens, scope)
+            if scope["path"] not in scope["app"].state.public_paths:
+                if self._tokens is not None and not self._open:
+                    self._identify(self._tokens, scope)
+                _welcome(scope)
         await self._app(scope, receive, send)
 
     def _check_page(self, scope: Scope, headers: Headers) -> None:
@@ -282,8 +293,6 @@ class Gate:
                 raise OriginError
 
     def _identify(self, tokens: Tokens, scope: Scope) -> None:
-        if scope["path"] in scope["app"].state.public_paths:
-            return
         offered = offered_token(Headers(scope=scope))
         name = tokens.owner(offered) if offered else None
         if name is None:

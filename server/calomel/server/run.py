@@ -26,8 +26,9 @@ from calomel.prompts.parts import PromptParts
 from calomel.server import tokens
 from calomel.server.app import create_app
 from calomel.server.app_state import AppState
+from calomel.server.connection import timed
 from calomel.server.errors import StartError
-from calomel.server.lifetime import DrainingServer, ended_by_signals, timed, waiting_for_no_model
+from calomel.server.lifetime import DrainingServer, ended_by_signals, waiting_for_no_model
 from calomel.server.logs import log_to, say
 from calomel.server.settings import ServeSettings
 from calomel.server.tokens import EDITORS, Tokens
@@ -50,6 +51,8 @@ _MAX_HEADER_BYTES: Final = 64 * 1024
 _KEEP_ALIVE_SECONDS: Final = 60
 _BACKLOG: Final = 128
 _KNOCK_SECONDS: Final = 1.0
+# So many turns of the event loop pass before a connection could lose its place; after five, its request has been read.
+_TURNS: Final = 16
 _WARM_UP: Final = "def add(a, b):\n    return "
 
 
@@ -67,7 +70,6 @@ def serve(settings: ServeSettings, out: TextIO = sys.stdout) -> None:
     log_to(sys.stderr, settings.log_level)
     settings = replace(settings, model=folder_of(settings.model))
     allowed, editors, words = allowed_tokens(settings, terminal=out.isatty())
-    _check_tls(settings)
     app = build_app(settings, allowed)
     idle_seconds = None if settings.idle_minutes is None else settings.idle_minutes * 60
     app_state: AppState = app.state.app_state
@@ -216,11 +218,11 @@ def address(listener: socket.socket, *, secure: bool = False) -> str:
 
 
 def config(settings: ServeSettings, app: FastAPI) -> uvicorn.Config:
-    """How uvicorn serves the application."""
+    """How uvicorn serves the application. Raises StartError for a certificate that cannot be used."""
     return uvicorn.Config(
         app,
         # h11, since httptools accepts headers of any size; h11 refuses them beyond the limit below.
-        http=timed(settings.receive_seconds, settings.max_connections),
+        http=timed(settings.receive_seconds, settings.max_connections, tls_of(settings)),
         h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
         loop="asyncio",
         ws="none",
@@ -234,8 +236,9 @@ def config(settings: ServeSettings, app: FastAPI) -> uvicorn.Config:
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=settings.shutdown_seconds,
-        ssl_certfile=settings.tls_cert,
-        ssl_keyfile=settings.tls_key,
+        # Accepted at a time. Who comes among more strangers than have a place would lose it before anybody has read
+        # what they sent.
+        backlog=max(1, settings.max_connections // _TURNS),
     )
 
 
@@ -264,23 +267,25 @@ def allowed_tokens(settings: ServeSettings, *, terminal: bool) -> tuple[Tokens, 
     return allowed, only, words
 
 
-def _check_tls(settings: ServeSettings) -> None:
-    """Raise StartError for an unusable certificate, before anything is opened."""
+def tls_of(settings: ServeSettings) -> ssl.SSLContext | None:
+    """What encrypts; None for plain HTTP. Raises StartError for an unusable certificate."""
     if settings.tls_cert is None or settings.tls_key is None:
-        return
+        return None
     for name, path in (("tls-cert", settings.tls_cert), ("tls-key", settings.tls_key)):
         try:
             path.open("rb").close()
         except OSError as error:
             raise StartError(f"{name}: cannot read {path} ({error.strerror})") from None
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key, password="")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(settings.tls_cert, settings.tls_key, password="")
     except ssl.SSLError as error:
         reason = error.reason or "not a PEM file"
         raise StartError(
             f"tls-cert {settings.tls_cert} and tls-key {settings.tls_key} do not match, are damaged, or need "
             f"a password ({reason})"
         ) from None
+    return context
 
 
 def _runtime_path() -> Path:

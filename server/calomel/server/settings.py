@@ -23,7 +23,15 @@ from calomel.infer.runtime_file import MOST_SOCKET_BYTES
 from calomel.infer.upstream.exchange import is_sendable, problem_of
 from calomel.prompts.renderer import EditKind
 from calomel.server.errors import StartError
-from calomel.workspace.settings import TABLES, Aggressiveness, FimFormat, Text, UpstreamFormat, user_settings_path
+from calomel.workspace.settings import (
+    TABLES,
+    Aggressiveness,
+    Device,
+    FimFormat,
+    Text,
+    UpstreamFormat,
+    user_settings_path,
+)
 from calomel.workspace.settings_reader import SERVE, SettingProblem, Source, checked, read_file, setting, tables
 
 MIB: Final = 1024 * 1024
@@ -90,7 +98,7 @@ class ServeSettings:
         None, "Key to send to the upstream server as `Authorization: Bearer`.", secret=True
     )
     upstream_key_file: Path | None = setting(None, "File with that key; nobody else may be able to read it.")
-    device: Text = setting("cpu", "Device for the model: cpu, cuda, cuda:N or mps.")
+    device: Device = setting("cpu", "Device for the model: cpu, cuda, cuda:N or mps.")
     threads: Annotated[int, Meta(ge=1, le=1024)] | None = setting(
         None, "Processor threads. Unset: chosen automatically."
     )
@@ -104,7 +112,7 @@ class ServeSettings:
     )
     client_share: Annotated[float, Meta(ge=0.01, le=1)] = setting(0.75, "Share of these that one client may use.")
     max_connections: Annotated[int, Meta(ge=1, le=65_536)] = setting(
-        512, "Maximum open connections; more are closed at once."
+        512, "Maximum open connections. A further one takes the place of the oldest that has shown no token."
     )
     max_body_bytes: Annotated[int, Meta(ge=1024, le=1024 * MIB)] = setting(
         4 * MIB, "Maximum size of a request; 32,768 tokens are about 130 KB of text."
@@ -152,63 +160,90 @@ class ServeSettings:
         return names if own in names else [*names, own]
 
 
+class CombinationError(ValueError):
+    """Settings that do not go together; `names` are all of them."""
+
+    def __init__(self, message: str, *names: str) -> None:
+        super().__init__(message)
+        self.names = names
+
+
 def _refuse_an_open_door(settings: ServeSettings) -> None:
     token = settings.token
     if token is not None and not is_sendable(token):
-        raise ValueError("the token may contain only printable ASCII characters without spaces")
+        raise CombinationError("the token may contain only printable ASCII characters without spaces", "token")
     if settings.no_auth and (token or settings.token_file is not None):
-        raise ValueError("a token and no-auth were both given: remove one of them")
+        raise CombinationError(
+            "a token and no-auth were both given: remove one of them", "no_auth", "token", "token_file"
+        )
     if token and settings.token_file is not None:
-        raise ValueError("a token and a token-file were both given: remove one of them")
+        raise CombinationError("a token and a token-file were both given: remove one of them", "token", "token_file")
     if token == "" and not settings.no_auth:
-        raise ValueError("the token is empty: add no-auth to serve without one, or unset it")
+        raise CombinationError("the token is empty: add no-auth to serve without one, or unset it", "token", "no_auth")
     if settings.socket is not None:
         _check_socket(settings, settings.socket)
     elif not is_loopback(settings.host):
         if not settings.allow_remote:
-            raise ValueError(
-                "host is not a loopback address, so other machines could connect: use 127.0.0.1, or add allow-remote"
+            raise CombinationError(
+                "host is not a loopback address, so other machines could connect: use 127.0.0.1, or add allow-remote",
+                "host",
+                "allow_remote",
             )
         if settings.no_auth:
-            raise ValueError("a host that other machines can reach needs a token: remove no-auth")
+            raise CombinationError(
+                "a host that other machines can reach needs a token: remove no-auth", "no_auth", "host"
+            )
 
 
 def _check_socket(settings: ServeSettings, path: Path) -> None:
     if not hasattr(socket, "AF_UNIX"):
-        raise ValueError("socket: this system has no Unix sockets: use host and port")
+        raise CombinationError("socket: this system has no Unix sockets: use host and port", "socket")
     if len(os.fsencode(path)) > MOST_SOCKET_BYTES:
-        raise ValueError(f"socket is longer than {MOST_SOCKET_BYTES} bytes, which no system allows: {path}")
+        message = f"socket is longer than {MOST_SOCKET_BYTES} bytes, which no system allows: {path}"
+        raise CombinationError(message, "socket")
     if settings.tls_cert is not None:
-        raise ValueError("socket and tls-cert are both set: remove one of them")
+        raise CombinationError("socket and tls-cert are both set: remove one of them", "socket", "tls_cert")
 
 
 def _ask_one_model(settings: ServeSettings) -> None:
     if settings.upstream is None:
         given = [name for name in _OF_UPSTREAM if getattr(settings, name) not in {None, "auto"}]
         if given:
-            raise ValueError(f"{given[0]} needs upstream: set it to the address of the server with the model")
+            raise CombinationError(
+                f"{given[0]} needs upstream: set it to the address of the server with the model", *given, "upstream"
+            )
         return
     problem = problem_of(settings.upstream)
     if problem:
-        raise ValueError(problem)
+        raise CombinationError(problem, "upstream", *_OF_UPSTREAM)
     if settings.upstream_key is not None and settings.upstream_key_file is not None:
-        raise ValueError("upstream_key and upstream_key_file are both set: remove one of them")
+        raise CombinationError(
+            "upstream_key and upstream_key_file are both set: remove one of them", "upstream_key", "upstream_key_file"
+        )
     other = next((name for name in ("model", "quantize") if getattr(settings, name) is not None), None)
     if other:
-        raise ValueError(f"upstream and {other} are both set: remove one of them")
+        raise CombinationError(
+            f"upstream and {other} are both set: remove one of them", "upstream", other, *_OF_UPSTREAM
+        )
     if settings.offline and not is_loopback(urlsplit(settings.upstream).hostname or ""):
-        raise ValueError("offline does not allow an upstream on another machine: remove one of them")
+        raise CombinationError(
+            "offline does not allow an upstream on another machine: remove one of them",
+            "upstream",
+            "offline",
+            *_OF_UPSTREAM,
+        )
 
 
 def _take_exact_names(settings: ServeSettings) -> None:
     if any("*" in name or "/" in name for name in settings.allowed_hosts):
-        raise ValueError("allowed-hosts must be exact names, not patterns")
+        raise CombinationError("allowed-hosts must be exact names, not patterns", "allowed_hosts")
     if not all(_ORIGIN.fullmatch(origin.lower()) for origin in settings.allowed_origins):
-        raise ValueError(
-            "allowed-origins must be addresses such as https://devbox.lan:8443, without patterns or a path"
+        raise CombinationError(
+            "allowed-origins must be addresses such as https://devbox.lan:8443, without patterns or a path",
+            "allowed_origins",
         )
     if (settings.tls_cert is None) != (settings.tls_key is None):
-        raise ValueError("set both tls-cert and tls-key")
+        raise CombinationError("set both tls-cert and tls-key", "tls_cert", "tls_key")
 
 
 NAMES: Final = tuple(each.name for each in fields(ServeSettings))
@@ -251,8 +286,18 @@ def load(options: Mapping[str, Any], config: Path | None = None, *, use_config: 
         use_config: False to read no file at all.
 
     Raises:
-        SettingsError: a value is wrong, unknown, or in a file that cannot be trusted.
+        SettingsError: a value is wrong, unknown, or in a file that cannot be trusted; or values do not go together.
     """
+    layered, problems = examine(options, config, use_config=use_config)
+    if problems:
+        raise SettingsError("; ".join(map(str, problems)))
+    return layered
+
+
+def examine(
+    options: Mapping[str, Any], config: Path | None = None, *, use_config: bool = True
+) -> tuple[Layered, list[SettingProblem]]:
+    """As `load`: the settings that can be used, with the defaults of the others, and what is wrong with the others."""
     problems: list[SettingProblem] = []
     path = (config or named_path()) if use_config else None
     found: dict[str, tuple[Source, Any]] = {}
@@ -266,15 +311,34 @@ def load(options: Mapping[str, Any], config: Path | None = None, *, use_config: 
     # The command line must not be refused for what it replaces: each value is checked in its last source alone.
     usual = ServeSettings()
     values: dict[str, Any] = {}
+    wrong: set[str] = set()
     for name, (source, value) in found.items():
+        before = len(problems)
         values |= checked(usual, "" if source.text else SERVE, {name: value}, source, problems)
-    if problems:
-        raise SettingsError("; ".join(map(str, problems)))
-    try:
-        settings = ServeSettings(**values)
-    except ValueError as error:
-        raise SettingsError(str(error)) from None
-    return Layered(settings, {name: found[name][0].label if name in found else DEFAULT for name in NAMES}, path)
+        if len(problems) > before:
+            wrong.add(name)
+    settings = _together(values, found, wrong, problems)
+    origins = {name: found[name][0].label if name in found else DEFAULT for name in NAMES}
+    return Layered(settings, origins, path), problems
+
+
+def _together(
+    values: dict[str, Any],
+    found: Mapping[str, tuple[Source, Any]],
+    wrong: set[str],
+    problems: list[SettingProblem],
+) -> ServeSettings:
+    """The settings with those values that go together; `problems` gets the others, unless they miss a `wrong` one."""
+    while True:
+        try:
+            return ServeSettings(**values)
+        except CombinationError as error:
+            if wrong.isdisjoint(error.names):
+                name = next(name for name in error.names if name in values)
+                source = found[name][0]
+                problems.append(SettingProblem(source.label, "" if source.text else f"{SERVE}.{name}", str(error)))
+            for name in error.names:
+                values.pop(name, None)
 
 
 def _in_file(path: Path, source: Source, problems: list[SettingProblem], *, must_exist: bool) -> Mapping[str, Any]:

@@ -143,7 +143,8 @@ function M.enable()
         root_dir = root_dir,
         before_init = function(params)
             -- Another model may have been chosen since.
-            local own = { extensions = true, other_files = true }
+            -- What is pushed is the user's choice of a model; nothing of a workspace's is.
+            local own = { extensions = true, other_files = true, configuration_filtered = true }
             params.initializationOptions = { calomel = vim.tbl_extend("force", config.current.settings, own) }
         end,
         capabilities = {

@@ -132,14 +132,19 @@ LOOK_SECONDS: Final = 5.0
 LOADING_SECONDS: Final = 300.0
 _AGAIN_SECONDS: Final = 0.1
 _CONNECTIONS: Final = 32
-# Far more than the longest answer with all its log-probabilities.
-_MOST_BYTES: Final = 8 * 1024 * 1024
+# Far more than the longest stream with all its log-probabilities, and than one of its events.
+_MOST_STREAMED: Final = 8 * 1024 * 1024
+_MOST_EVENT: Final = 1024 * 1024
+# Lists and objects of one document, which take a microsecond each to read.
+_MOST_VALUES: Final = 65_536
 _MOST_ERROR_BYTES: Final = 64 * 1024
 _UNAUTHORISED: Final = frozenset({401, 403})
 _BUSY: Final = 429
 _LOADING: Final = 503
 # The wording of OpenAI, vLLM and `llama_cpp.server`; and llama.cpp's.
-_WINDOW: Final = re.compile(r"maximum context length is (\d{3,9})\b|exceed_context_size_error.*\"n_ctx\": ?(\d{3,9})\b")
+_WINDOW: Final = re.compile(
+    r"maximum context length is (\d{3,9})\b|exceed_context_size_error.{0,500}\"n_ctx\": ?(\d{3,9})\b"
+)
 
 
 class Exchange:
@@ -214,8 +219,12 @@ class Exchange:
         return self._read(await self._body(method, path, body, patience))
 
     async def _body(self, method: str, path: str, body: dict[str, Any] | None, patience: float) -> bytes:
-        async with self._response(method, path, body, patience) as response:
-            return b"\n".join([line async for line in _lines(response)])
+        try:
+            # The library's own timeout begins anew with each piece.
+            async with asyncio.timeout(patience), self._response(method, path, body, patience) as response:
+                return await remote.whole_body(response)
+        except TimeoutError:
+            raise self._late() from None
 
     async def _events(self, path: str, body: dict[str, Any], patience: float) -> AsyncGenerator[Any]:
         async with self._response("POST", path, body, patience) as response, aclosing(_lines(response)) as lines:
@@ -235,6 +244,8 @@ class Exchange:
                 yield items
 
     def _read(self, data: bytes) -> Any:
+        if data.count(b"[") + data.count(b"{") > _MOST_VALUES:
+            raise self.nonsense()
         try:
             # Some servers write NaN, which is not JSON, for a missing log-probability.
             return json.loads(data)
@@ -264,11 +275,14 @@ class Exchange:
                 raise
             raise UpstreamError(error.code, str(error), listener=error.listener) from None
         except httpx.TimeoutException:
-            raise UpstreamError("timeout", f"{self._place} did not answer in time: it may be overloaded") from None
+            raise self._late() from None
         except httpx.ConnectError as error:
             raise self._unreachable(error) from None
         except (httpx.HTTPError, httpx.InvalidURL):
             raise self.broken() from None
+
+    def _late(self) -> UpstreamError:
+        return UpstreamError("timeout", f"{self._place} did not answer in time: it may be overloaded")
 
     def _unreachable(self, error: Exception) -> UpstreamError:
         problem = remote.tls_problem(error)
@@ -319,29 +333,35 @@ class Exchange:
 
 
 async def _lines(response: Response) -> AsyncGenerator[bytes]:
-    """Lines without their line ends. Raises what httpx raises, and RemoteProtocolError beyond the size limit."""
+    """Lines without their line ends. Raises as `remote.chunks` does, also for a line that is too long."""
     import httpx
 
-    taken, rest = 0, b""
-    async for chunk in response.aiter_bytes():
-        taken += len(chunk)
-        if taken > _MOST_BYTES:
-            raise httpx.RemoteProtocolError("too long")
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield line
+    rest = bytearray()
+    async with aclosing(remote.chunks(response, _MOST_STREAMED)) as parts:
+        async for chunk in parts:
+            *lines, last = chunk.split(b"\n")
+            for line in lines:
+                yield bytes(rest + line)
+                rest.clear()
+            rest += last
+            if len(rest) > _MOST_EVENT:
+                raise httpx.RemoteProtocolError("too long")
     if rest:
-        yield rest
+        yield bytes(rest)
 
 
 async def _beginning(response: Response) -> bytes:
-    """The start of an error's body, enough to tell cases apart."""
-    body = b""
-    async for chunk in response.aiter_bytes():
-        body += chunk
-        if len(body) > _MOST_ERROR_BYTES:
-            break
-    return body
+    """The start of an error's body, enough to tell cases apart; nothing of an encoded one."""
+    import httpx
+
+    body = bytearray()
+    try:
+        async with aclosing(remote.chunks(response, _MOST_ERROR_BYTES)) as parts:
+            async for chunk in parts:
+                body += chunk
+    except httpx.RemoteProtocolError:
+        pass  # the beginning is enough
+    return bytes(body)
 
 
 def _status(fields: dict[str, Any]) -> int:

@@ -11,6 +11,7 @@ from typing import Final
 from rapidfuzz import fuzz
 
 from calomel.code.lines import Rows, split_lines
+from calomel.code.names import LONGEST_LINE
 from calomel.code.tokens import is_comment, is_import
 from calomel.prompts.parts import Hunk
 
@@ -139,7 +140,7 @@ def evidence(rows: Rows, hunks: Sequence[Hunk], path: str | None = None) -> Evid
     mine: list[Hunk] = []
     for age, hunk in enumerate(reversed(hunks[-_HUNKS:])):
         before, after = ([line.rstrip("\r\n") for line in split_lines(text)] for text in (hunk.before, hunk.after))
-        if max(len(before), len(after)) > _LONGEST:
+        if max(len(before), len(after)) > _LONGEST or max(map(len, (*before, *after)), default=0) > LONGEST_LINE:
             continue
         own = path is None or hunk.path == path
         at = rows.find(after, hunk.start_line) if own else None

@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final
 
+from calomel.code.budget import check
 from calomel.code.lines import Rows
 from calomel.code.names import Names, names_of
 from calomel.code.scopes import around
@@ -191,10 +192,12 @@ def _all(text: str, hunks: Sequence[Hunk], path: str | None, names: Names) -> li
 
     def elsewhere(draft: EditDraft) -> bool:
         """Whether it does to a key or a field what was done only to those of one other structure."""
+        check()
         row = rows.row(draft.start)
         return len(homes) == 1 and draft.maker != RENAME and declares(rows, row) and around(rows, row) not in homes
 
     def fits(draft: EditDraft) -> bool:
+        check()
         first, last = rows.row(draft.start), rows.row(draft.end)
         at, line, new = draft.changed(rows)
         if new == line or new in {was.get(each) for each in range(first, last + 1)}:

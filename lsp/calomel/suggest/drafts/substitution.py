@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
+from calomel.code.budget import check
 from calomel.code.lines import Rows
 from calomel.code.tokens import changes, is_distinctive, is_name, tokens
 from calomel.prompts.parts import common_prefix
@@ -108,6 +109,7 @@ def _replaced(rows: Rows, wanted: Substitution) -> Iterator[_Place]:
     renames = is_name(wanted.removed) and is_name(wanted.inserted)
     distinctive = is_distinctive(wanted.removed) and bool(wanted.inserted) and not renames
     for row in dict.fromkeys(rows.row(match.start()) for match in re.finditer(re.escape(wanted.removed), rows.text)):
+        check()
         line, start = tokens(rows.lines[row]), rows.start(row)
         texts = [token.text for token in line]
         for first in range(len(line) - len(target) + 1):
@@ -128,6 +130,7 @@ def _inserted(rows: Rows, wanted: Substitution, edited: set[int | None]) -> Iter
     for row, text in enumerate(rows.lines):
         if row in edited or not any(name in text for name in near):
             continue
+        check()
         line = tokens(text)
         texts = [token.text for token in line]
         for first in range(len(line) + 1):

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from calomel.code.budget import check
 from calomel.code.languages import RESERVED
 from calomel.code.lines import Rows
 from calomel.code.scan import CLOSING
@@ -95,6 +96,7 @@ def _formed(old: Sequence[str], new: Sequence[str], span: tuple[int, int, int, i
     """The template of a change, widened until its brackets are balanced and it has a distinctive name."""
     low, high, first, last = span
     for _ in range(_LONGEST):
+        check()
         before, after = _abstracted(old[low:high], new[first:last])
         if not _tells(before):
             # In `statuses[code]`, `statuses` is not a variable.
@@ -227,6 +229,7 @@ def _places(rows: Rows, row: int, wanted: Template, support: int) -> Iterator[Ed
     end = rows.end(row)
     at = 0
     while at < len(line) and line[at].start < end:
+        check()
         bound: dict[int, tuple[int, int]] = {}
         behind = _matched(line, at, wanted.old, bound)
         if behind is None:
@@ -242,6 +245,7 @@ def _matched(line: Sequence[Token], at: int, form: _Form, bound: dict[int, tuple
     """The end of a match of the form at a token; None without a match."""
     if not form:
         return at
+    check()
     part, rest = form[0], form[1:]
     if isinstance(part, str):
         return _matched(line, at + 1, rest, bound) if at < len(line) and line[at].text == part else None

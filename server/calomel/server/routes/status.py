@@ -9,7 +9,6 @@ import base64
 import contextlib
 import functools
 import hashlib
-import json
 import re
 from collections.abc import Sequence
 from importlib.resources import files
@@ -26,7 +25,7 @@ from calomel.server.errors import ApiError, DrainingError
 from calomel.server.metrics import PaceStatus, RecentStatus
 from calomel.server.middleware import protected_router, public_router
 from calomel.server.wire import MAX_TOKENS, Integer, ModelObject, Name
-from calomel.storage import resident_bytes
+from calomel.storage import read_object, resident_bytes
 from calomel.weights import nano_path
 
 SHIPPED_NAME = "calomel-nano"
@@ -72,7 +71,7 @@ def describe(folder: Path | None) -> ModelObject:
     """The model in a checkpoint folder (None: the shipped one), from its config.json alone; loads no weights."""
     config = (folder or nano_path()) / "config.json"
     try:
-        fields = json.loads(config.read_text(encoding="utf-8"))
+        fields = read_object(config, ValueError)
         # Multimodal models nest it under `text_config`.
         positions = int(
             (fields if "max_position_embeddings" in fields else fields["text_config"])["max_position_embeddings"]
