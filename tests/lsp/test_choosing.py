@@ -92,6 +92,71 @@ async def test_the_list_has_what_is_here_and_what_runs_here(editor: Editor, serv
     assert models[3]["settings"] == {"upstream": servers.several, "upstream_model": "mine:7b"}
 
 
+async def test_the_ports_of_editor_plugins_and_a_second_server_are_tried(
+    editor: Editor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: set[tuple[str, int]] = set()
+
+    async def refused(host: str, port: int) -> None:
+        tried.add((host, port))
+        raise ConnectionRefusedError
+
+    monkeypatch.delenv("OLLAMA_HOST", raising=False)
+    monkeypatch.setattr(asyncio, "open_connection", refused)
+    await editor.initialize()
+    assert [each["label"] for each in await listed(editor)] == ["nano"]
+    assert tried == {("127.0.0.1", port) for port in (8080, 8012, 8081, 11434, 1234, 8000)}
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["127.0.0.1:PORT", "http://127.0.0.1:PORT", "http://localhost:PORT/", "0.0.0.0:PORT", ":PORT", "[::]:PORT", "::"],
+)
+async def test_an_ollama_elsewhere_on_this_machine_is_found_by_its_variable(
+    editor: Editor, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    with served(ollama(Play())) as url:
+        port = url.rpartition(":")[2]
+        monkeypatch.setattr(running, "USUAL_PORTS", ())
+        monkeypatch.setattr(running, "OLLAMA_PORT", int(port))
+        monkeypatch.setenv("OLLAMA_HOST", said.replace("PORT", port))
+        await editor.initialize()
+        assert [(each["label"], each["detail"]) for each in (await listed(editor))[1:]] == [
+            ("qwen2.5-coder:1.5b-base", f"Ollama at {url}")
+        ]
+
+
+@pytest.mark.parametrize("said", ["192.0.2.7:PORT", "https://127.0.0.1:PORT", "ollama.example", "127.0.0.1:x", ""])
+async def test_an_ollama_of_another_machine_is_not_looked_for(
+    editor: Editor, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    with served(ollama(Play())) as url:
+        monkeypatch.setattr(running, "USUAL_PORTS", ())
+        monkeypatch.setenv("OLLAMA_HOST", said.replace("PORT", url.rpartition(":")[2]))
+        await editor.initialize()
+        assert [each["label"] for each in await listed(editor)] == ["nano"]
+
+
+async def test_a_server_that_still_loads_is_in_the_list_and_may_be_chosen(editor: Editor, servers: Servers) -> None:
+    servers.play.failing["/props"] = 503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable"}}
+    await editor.initialize()
+    loading = (await listed(editor))[1]
+    assert loading["label"] == "the model of llama.cpp"
+    assert loading["detail"] == f"llama.cpp at {servers.llama}, still loading"
+    moving = editor.start(
+        "workspace/executeCommand", {"command": "calomel.useModel", "arguments": [loading["settings"]]}
+    )
+    assert await editor.alive()
+    servers.play.failing.clear()
+    assert (await editor.answer(moving))["result"]["model"] == "Qwen2.5-Coder-1.5B-Q8_0"
+
+
+async def test_another_program_out_of_service_is_no_model_server(editor: Editor, servers: Servers) -> None:
+    servers.play.failing["/props"] = 503, {"error": "down for maintenance"}
+    await editor.initialize()
+    assert f"llama.cpp at {servers.llama}" not in {each["detail"] for each in await listed(editor)}
+
+
 async def test_a_model_that_is_chosen_answers_and_says_through_what(editor: Editor, servers: Servers) -> None:
     await editor.begin()
     assert (await editor.state("ready"))["message"] == "scripted is ready. It runs on this machine's CPU."

@@ -296,7 +296,8 @@ def _comparable(server: ServerSettings) -> ServerSettings:
 
 
 def _behind(server: Running) -> Iterator[dict[str, Any]]:
-    place, usable = f"{server.title} at {server.url}", [name for name in server.models if not _NO_TEXT.search(name)]
+    place = f"{server.title} at {server.url}{', still loading' if server.loading else ''}"
+    usable = [name for name in server.models if not _NO_TEXT.search(name)]
     for name in usable:
         named = {"upstream_model": name} if len(server.models) > 1 else {}
         yield _choice(name, place, {"upstream": server.url, **named})
