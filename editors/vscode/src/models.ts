@@ -99,6 +99,12 @@ async function use(server: Server, label: string, choice: Choice): Promise<void>
   vscode.window.setStatusBarMessage(`Calomel: ${message}`, 8000);
 }
 
+/** Have `nano` answer until the server that is away is back: a setting would outlast that. */
+export async function useNanoMeanwhile(server: Server): Promise<void> {
+  const { message } = await server.execute<Answer>("useModel", { model: "nano", meanwhile: true });
+  vscode.window.setStatusBarMessage(`Calomel: ${message}`, 8000);
+}
+
 /** What is taken back first: two models at once would be none. */
 async function write(settings: Choice): Promise<void> {
   const configuration = vscode.workspace.getConfiguration("calomel.server");

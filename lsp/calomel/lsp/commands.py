@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 SECONDS_PER_MINUTE: Final = 60.0
 MAX_SNOOZE_MINUTES: Final = 7 * 24 * 60
 
+# What `calomel.useModel` takes besides the settings of a model: only until the server that is away is back.
+MEANWHILE: Final = {"model": SHIPPED, "meanwhile": True}
+
 Arguments = list[Any]
 
 
@@ -225,6 +228,8 @@ class ModelCommands:
         choice = arguments[0] if arguments else None
         if not isinstance(choice, Mapping):
             raise JsonRpcInvalidParams("calomel.useModel needs the settings of a model.")
+        if choice == MEANWHILE:
+            return await self._use_meanwhile()
         try:
             server = chosen(self._configuration.settings.server, choice)
         except ValueError as error:
@@ -251,6 +256,19 @@ class ModelCommands:
             "message": self._model.message,
             "settings": {name: choice.get(name) for name in CHOICE},
         }
+
+    async def meanwhile(self) -> ModelInfo:
+        """Have `nano` answer until the server that is away is back. Raises CompleterError."""
+        return await self._model.stand_in(chosen(self._model.server, {"model": SHIPPED}))
+
+    async def _use_meanwhile(self) -> dict[str, Any]:
+        if not self._model.out:
+            return {"model": None, "message": f"No server is away. {self._model.message}"}
+        try:
+            info = await self.meanwhile()
+        except CompleterError as error:
+            return {"model": None, "message": f"{SHIPPED} does not answer: {str(error).rstrip('.')}."}
+        return {"model": info.id, "message": self._model.message}
 
     async def _switch(self, server: ServerSettings) -> ModelInfo:
         try:
@@ -279,7 +297,7 @@ class ModelCommands:
 
     def _present(self) -> dict[str, Any]:
         """The model that answers, where it is none that was found."""
-        now, info = self._model.server, self._model.info
+        now, info = self._model.server, None if self._model.out else self._model.info
         label = str(now.model or now.upstream_model or "the model of your settings") if info is None else info.id
         settings = {name: str(value) for name in ("url", "model", "upstream") if (value := getattr(now, name))}
         return _choice(label, "from your settings", settings) | {"current": True}
