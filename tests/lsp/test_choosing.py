@@ -259,6 +259,27 @@ async def test_one_that_does_not_answer_is_told_with_its_reason_and_the_old_one_
     assert not editor.shown("calomel/status")
 
 
+async def test_an_address_may_come_without_its_scheme(editor: Editor, servers: Servers) -> None:
+    await ready(editor)
+    answer = await editor.command("calomel.useModel", {"upstream": servers.llama.removeprefix("http://")})
+    assert answer["settings"]["upstream"] == servers.llama
+    assert (await editor.state("ready"))["message"].endswith(f"llama.cpp at {servers.llama}.")
+
+
+async def test_an_address_where_nobody_listens_is_refused_before_anything_is_asked_there(editor: Editor) -> None:
+    connected = list[str | None]()
+
+    async def connect(settings: ServerSettings) -> Completer:
+        connected.append(settings.upstream)
+        return editor.script
+
+    editor.script.connect = connect
+    await ready(editor)
+    answer = await editor.command("calomel.useModel", {"upstream": "localhost:9"})
+    assert (answer["model"], connected) == (None, [None])
+    assert "no server answers at http://localhost:9: start it, or correct upstream" in answer["message"]
+
+
 async def test_the_choice_holds_until_the_settings_name_another_model(editor: Editor, servers: Servers) -> None:
     await ready(editor)
     model = (await editor.command("calomel.useModel", {"upstream": servers.llama}))["model"]
@@ -279,17 +300,21 @@ async def test_the_choice_holds_until_the_settings_name_another_model(editor: Ed
 
 async def test_of_two_choices_the_last_one_counts(editor: Editor, servers: Servers) -> None:
     slow = Script()
-    slow.loading = asyncio.Event()
+    slow.loading, connected = asyncio.Event(), asyncio.Event()
     usual = editor.script.connect
     assert usual is not None
 
     async def connect(settings: ServerSettings) -> Completer:
-        return slow if settings.upstream == "http://127.0.0.1:1" else await usual(settings)
+        if settings.upstream != servers.several:
+            return await usual(settings)
+        connected.set()
+        return slow
 
     editor.script.connect = connect
     await editor.initialize()
-    arguments = [{"upstream": "http://127.0.0.1:1"}]
+    arguments = [{"upstream": servers.several}]
     first = editor.start("workspace/executeCommand", {"command": "calomel.useModel", "arguments": arguments})
+    await connected.wait()
     assert (await editor.command("calomel.useModel", {"upstream": servers.llama}))["model"] is not None
     answer = await editor.answer(first)
     assert answer["result"] == {"model": None, "message": "You chose another model in the meantime."}

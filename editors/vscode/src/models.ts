@@ -35,7 +35,7 @@ export async function chooseModel(server: Server, pages: Pages): Promise<void> {
   });
   const choice = (await item?.run?.()) ?? null;
   if (item !== undefined && choice !== null) {
-    await use(server, item.label.replace("$(check) ", ""), choice);
+    await use(server, item.run === address ? String(choice["upstream"]) : item.label, choice);
   }
 }
 

@@ -15,6 +15,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 from calomel.context.builder import part_texts
 from calomel.infer.client import ModelClient, device_of
 from calomel.infer.completer import CompleteRequest, CompleterError, ModelInfo, with_line_feeds
+from calomel.infer.remote import listens
 from calomel.infer.upstream.running import Running, running
 from calomel.lsp.configuration import Configuration
 from calomel.lsp.services import Services
@@ -188,6 +189,8 @@ def _milliseconds(seconds: float | None) -> float | None:
 _GB: Final = 1e9
 # Bits of a weight, as most are published and as they may be read.
 _SMALLER: Final = ((16, ""), (8, "int8"))
+_HOST_AND_PORT: Final = re.compile(r"(localhost|[\w.-]+:\d{1,5}|\[[0-9a-fA-F:.]+\]:\d{1,5})(/[^\s]*)?")
+_CREDENTIALS: Final = re.compile(r"//[^@/]*@")
 # Models of a server that write no text.
 _NO_TEXT: Final = re.compile(r"embed|rerank", re.IGNORECASE)
 
@@ -230,6 +233,7 @@ class ModelCommands:
             raise JsonRpcInvalidParams("calomel.useModel needs the settings of a model.")
         if choice == MEANWHILE:
             return await self._use_meanwhile()
+        choice = _with_scheme(choice)
         try:
             server = chosen(self._configuration.settings.server, choice)
         except ValueError as error:
@@ -271,6 +275,9 @@ class ModelCommands:
         return {"model": info.id, "message": self._model.message}
 
     async def _switch(self, server: ServerSettings) -> ModelInfo:
+        if server.upstream is not None and not await listens(server.upstream):
+            place = _CREDENTIALS.sub("//", server.upstream)
+            raise CompleterError("unreachable", f"no server answers at {place}: start it, or correct upstream")
         try:
             return await self._model.switch(server)
         except CompleterError as error:
@@ -301,6 +308,13 @@ class ModelCommands:
         label = str(now.model or now.upstream_model or "the model of your settings") if info is None else info.id
         settings = {name: str(value) for name in ("url", "model", "upstream") if (value := getattr(now, name))}
         return _choice(label, "from your settings", settings) | {"current": True}
+
+
+def _with_scheme(choice: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The choice with `http://` before an upstream that is only a host with its port."""
+    upstream = choice.get("upstream")
+    bare = isinstance(upstream, str) and _HOST_AND_PORT.fullmatch(upstream)
+    return {**choice, "upstream": f"http://{upstream}"} if bare else choice
 
 
 def _choice(label: str, detail: str, settings: dict[str, str]) -> dict[str, Any]:
