@@ -92,6 +92,71 @@ async def test_the_list_has_what_is_here_and_what_runs_here(editor: Editor, serv
     assert models[3]["settings"] == {"upstream": servers.several, "upstream_model": "mine:7b"}
 
 
+async def test_the_ports_of_editor_plugins_and_a_second_server_are_tried(
+    editor: Editor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: set[tuple[str, int]] = set()
+
+    async def refused(host: str, port: int) -> None:
+        tried.add((host, port))
+        raise ConnectionRefusedError
+
+    monkeypatch.delenv("OLLAMA_HOST", raising=False)
+    monkeypatch.setattr(asyncio, "open_connection", refused)
+    await editor.initialize()
+    assert [each["label"] for each in await listed(editor)] == ["nano"]
+    assert tried == {("127.0.0.1", port) for port in (8080, 8012, 8081, 11434, 1234, 8000)}
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["127.0.0.1:PORT", "http://127.0.0.1:PORT", "http://localhost:PORT/", "0.0.0.0:PORT", ":PORT", "[::]:PORT", "::"],
+)
+async def test_an_ollama_elsewhere_on_this_machine_is_found_by_its_variable(
+    editor: Editor, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    with served(ollama(Play())) as url:
+        port = url.rpartition(":")[2]
+        monkeypatch.setattr(running, "USUAL_PORTS", ())
+        monkeypatch.setattr(running, "OLLAMA_PORT", int(port))
+        monkeypatch.setenv("OLLAMA_HOST", said.replace("PORT", port))
+        await editor.initialize()
+        assert [(each["label"], each["detail"]) for each in (await listed(editor))[1:]] == [
+            ("qwen2.5-coder:1.5b-base", f"Ollama at {url}")
+        ]
+
+
+@pytest.mark.parametrize("said", ["192.0.2.7:PORT", "https://127.0.0.1:PORT", "ollama.example", "127.0.0.1:x", ""])
+async def test_an_ollama_of_another_machine_is_not_looked_for(
+    editor: Editor, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    with served(ollama(Play())) as url:
+        monkeypatch.setattr(running, "USUAL_PORTS", ())
+        monkeypatch.setenv("OLLAMA_HOST", said.replace("PORT", url.rpartition(":")[2]))
+        await editor.initialize()
+        assert [each["label"] for each in await listed(editor)] == ["nano"]
+
+
+async def test_a_server_that_still_loads_is_in_the_list_and_may_be_chosen(editor: Editor, servers: Servers) -> None:
+    servers.play.failing["/props"] = 503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable"}}
+    await editor.initialize()
+    loading = (await listed(editor))[1]
+    assert loading["label"] == "the model of llama.cpp"
+    assert loading["detail"] == f"llama.cpp at {servers.llama}, still loading"
+    moving = editor.start(
+        "workspace/executeCommand", {"command": "calomel.useModel", "arguments": [loading["settings"]]}
+    )
+    assert await editor.alive()
+    servers.play.failing.clear()
+    assert (await editor.answer(moving))["result"]["model"] == "Qwen2.5-Coder-1.5B-Q8_0"
+
+
+async def test_another_program_out_of_service_is_no_model_server(editor: Editor, servers: Servers) -> None:
+    servers.play.failing["/props"] = 503, {"error": "down for maintenance"}
+    await editor.initialize()
+    assert f"llama.cpp at {servers.llama}" not in {each["detail"] for each in await listed(editor)}
+
+
 async def test_a_model_that_is_chosen_answers_and_says_through_what(editor: Editor, servers: Servers) -> None:
     await editor.begin()
     assert (await editor.state("ready"))["message"] == "scripted is ready. It runs on this machine's CPU."
@@ -194,6 +259,27 @@ async def test_one_that_does_not_answer_is_told_with_its_reason_and_the_old_one_
     assert not editor.shown("calomel/status")
 
 
+async def test_an_address_may_come_without_its_scheme(editor: Editor, servers: Servers) -> None:
+    await ready(editor)
+    answer = await editor.command("calomel.useModel", {"upstream": servers.llama.removeprefix("http://")})
+    assert answer["settings"]["upstream"] == servers.llama
+    assert (await editor.state("ready"))["message"].endswith(f"llama.cpp at {servers.llama}.")
+
+
+async def test_an_address_where_nobody_listens_is_refused_before_anything_is_asked_there(editor: Editor) -> None:
+    connected = list[str | None]()
+
+    async def connect(settings: ServerSettings) -> Completer:
+        connected.append(settings.upstream)
+        return editor.script
+
+    editor.script.connect = connect
+    await ready(editor)
+    answer = await editor.command("calomel.useModel", {"upstream": "localhost:9"})
+    assert (answer["model"], connected) == (None, [None])
+    assert "no server answers at http://localhost:9: start it, or correct upstream" in answer["message"]
+
+
 async def test_the_choice_holds_until_the_settings_name_another_model(editor: Editor, servers: Servers) -> None:
     await ready(editor)
     model = (await editor.command("calomel.useModel", {"upstream": servers.llama}))["model"]
@@ -214,17 +300,21 @@ async def test_the_choice_holds_until_the_settings_name_another_model(editor: Ed
 
 async def test_of_two_choices_the_last_one_counts(editor: Editor, servers: Servers) -> None:
     slow = Script()
-    slow.loading = asyncio.Event()
+    slow.loading, connected = asyncio.Event(), asyncio.Event()
     usual = editor.script.connect
     assert usual is not None
 
     async def connect(settings: ServerSettings) -> Completer:
-        return slow if settings.upstream == "http://127.0.0.1:1" else await usual(settings)
+        if settings.upstream != servers.several:
+            return await usual(settings)
+        connected.set()
+        return slow
 
     editor.script.connect = connect
     await editor.initialize()
-    arguments = [{"upstream": "http://127.0.0.1:1"}]
+    arguments = [{"upstream": servers.several}]
     first = editor.start("workspace/executeCommand", {"command": "calomel.useModel", "arguments": arguments})
+    await connected.wait()
     assert (await editor.command("calomel.useModel", {"upstream": servers.llama}))["model"] is not None
     answer = await editor.answer(first)
     assert answer["result"] == {"model": None, "message": "You chose another model in the meantime."}

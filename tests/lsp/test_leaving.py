@@ -231,7 +231,7 @@ async def test_an_upstream_that_stops_is_reported_and_found_again(
         assert (await editor.inline(1, 4))["items"]
     editor.change(2, {"range": span(1, 4, 4), "text": "q"})
     assert await editor.inline(1, 5) is None  # nothing known goes on with it
-    assert f"no server answers at {url}" in (await editor.state("error"))["message"]
+    assert f"llama.cpp at {url} stopped answering" in (await editor.state("error"))["message"]
     with served(llama_cpp(play), port=int(url.rpartition(":")[2])):
         editor.later += 6.0
         editor.change(3, {"range": span(1, 5, 5), "text": "a"})

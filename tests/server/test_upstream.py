@@ -939,6 +939,14 @@ def test_the_doctor_finds_servers_of_this_machine_and_says_the_line_that_uses_th
     ]
 
 
+def test_the_doctor_says_that_a_server_still_loads(stack: ExitStack) -> None:
+    loading = Play(failing={"/props": (503, {"error": {"code": 503, "message": "Loading model"}})})
+    url = stack.enter_context(served(played.llama_cpp(loading)))
+    ((level, found, advice),) = told({}, [("llama.cpp", int(url.rpartition(":")[2]))])
+    assert (level, found) == ("ok", f"llama.cpp runs at {url} and still loads its model")
+    assert advice.startswith(f"calomel serve --upstream {url}; ")
+
+
 def test_the_doctor_says_what_the_named_server_gives(stack: ExitStack) -> None:
     silent = stack.enter_context(served(played.ollama(Play(log_probs=None))))
     chats = stack.enter_context(served(played.openai(Play(failing={"/v1/completions": (404, {})}))))

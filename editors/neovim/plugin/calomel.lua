@@ -17,7 +17,7 @@ vim.api.nvim_create_user_command("CalomelModel", function(command)
     require("calomel.model").choose(command.args)
 end, {
     nargs = "?",
-    desc = "Calomel: choose a model by NAME, by the address of its server, or from a list",
+    desc = "Calomel: choose a model by NAME, by the address of its server, or from a list; nano `meanwhile`",
 })
 
 vim.api.nvim_create_user_command("CalomelInstall", function(command)

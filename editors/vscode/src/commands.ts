@@ -9,7 +9,7 @@ import type { Faults } from "./faults";
 import { TAKEN } from "./inline";
 import type { Inline } from "./inline";
 import type { Installer } from "./installer";
-import { chooseModel } from "./models";
+import { chooseModel, useNanoMeanwhile } from "./models";
 import type { Pages } from "./page";
 import type { Preview } from "./preview";
 import type { Server } from "./server";
@@ -53,6 +53,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     "calomel.showLog": said(() => showLog(parts)),
     "calomel.openReport": said(() => openReport(parts)),
     "calomel.chooseModel": said(() => chooseModel(server, parts.pages)),
+    "calomel.useNanoMeanwhile": said(() => useNanoMeanwhile(server)),
     "calomel.feedback": said(() => feedback(parts)),
     "calomel.restart": async () => {
       faults.forget();

@@ -39,6 +39,15 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
       }
     },
   );
+  let model = "";
+  const another = started.onChange(() => {
+    const { state, message } = started.state;
+    if (state === "ready" && message !== model) {
+      model = message;
+      latency.clear();
+    }
+  });
+  // It is told after the figures of the model before are forgotten.
   const statusBar = new StatusBar(started, latency);
   context.subscriptions.push(
     inline,
@@ -48,6 +57,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     faults,
     installer,
     pages,
+    another,
     statusBar,
     inline.onAnswer((milliseconds) => {
       latency.add(milliseconds);

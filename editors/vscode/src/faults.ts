@@ -10,6 +10,7 @@ const REMEDIES: Record<Fault["remedy"], Record<string, string>> = {
   install: { "Install Server": "calomel.install", ...OTHERWISE },
   update: { "Update Server": "calomel.install" },
   choose: OTHERWISE,
+  outage: { "Use nano meanwhile": "calomel.useNanoMeanwhile", "Choose a model": "calomel.chooseModel" },
   restart: { "Show log": "calomel.showLog", Restart: "calomel.restart" },
 };
 
@@ -19,8 +20,9 @@ export class Faults implements vscode.Disposable {
 
   constructor(private readonly server: Server) {
     this.listener = server.onFault((fault) => {
-      if (!this.said.has(fault.message)) {
-        this.said.add(fault.message);
+      const said = `${fault.outage ?? ""} ${fault.message}`;
+      if (!this.said.has(said)) {
+        this.said.add(said);
         void this.say(fault);
       }
     });
@@ -36,7 +38,14 @@ export class Faults implements vscode.Disposable {
   }
 
   private async say({ message, remedy }: Fault): Promise<void> {
-    const text = { install: `${message} ${DOWNLOAD}`, update: message, choose: message, restart: `Calomel: ${message}` };
+    const named = `Calomel: ${message}`;
+    const text = {
+      install: `${message} ${DOWNLOAD}`,
+      update: message,
+      choose: message,
+      restart: named,
+      outage: named,
+    };
     const answer = await vscode.window.showWarningMessage(text[remedy], ...Object.keys(REMEDIES[remedy]));
     const command = answer === undefined ? undefined : REMEDIES[remedy][answer];
     if (command === "calomel.showLog") {

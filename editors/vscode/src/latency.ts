@@ -16,6 +16,11 @@ export class Latency {
     }
   }
 
+  /** Another model answers. */
+  clear(): void {
+    this.times.length = 0;
+  }
+
   /** Of the last answers; null where there were too few to tell. */
   get median(): number | null {
     const sorted = [...this.times].sort((a, b) => a - b);

@@ -35,7 +35,7 @@ export async function chooseModel(server: Server, pages: Pages): Promise<void> {
   });
   const choice = (await item?.run?.()) ?? null;
   if (item !== undefined && choice !== null) {
-    await use(server, item.label.replace("$(check) ", ""), choice);
+    await use(server, item.run === address ? String(choice["upstream"]) : item.label, choice);
   }
 }
 
@@ -96,6 +96,12 @@ async function use(server: Server, label: string, choice: Choice): Promise<void>
     throw new Error(message);
   }
   await server.withoutSettings(() => write(settings));
+  vscode.window.setStatusBarMessage(`Calomel: ${message}`, 8000);
+}
+
+/** Have `nano` answer until the server that is away is back: a setting would outlast that. */
+export async function useNanoMeanwhile(server: Server): Promise<void> {
+  const { message } = await server.execute<Answer>("useModel", { model: "nano", meanwhile: true });
   vscode.window.setStatusBarMessage(`Calomel: ${message}`, 8000);
 }
 

@@ -41,7 +41,9 @@ export interface NextEdit {
 /** Something that the user must know, and what can be done about it. */
 export interface Fault {
   readonly message: string;
-  readonly remedy: "install" | "update" | "choose" | "restart";
+  readonly remedy: "install" | "update" | "choose" | "restart" | "outage";
+  /** What is said once per outage. */
+  readonly outage?: number;
 }
 
 interface Notice {
@@ -393,7 +395,8 @@ export class Server implements vscode.Disposable {
     this.changed.fire();
     const told = before.state === state.state && before.message === state.message;
     if (state.state === "error" && !told && this.isRunning) {
-      this.faults.fire({ message: state.message, remedy: "restart" });
+      const { message, outage } = state;
+      this.faults.fire(outage === undefined ? { message, remedy: "restart" } : { message, remedy: "outage", outage });
     }
   }
 }

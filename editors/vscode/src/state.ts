@@ -3,6 +3,8 @@
 export interface ServerState {
   readonly state: "absent" | "starting" | "loading" | "ready" | "off" | "error";
   readonly message: string;
+  /** Which time of the session it is that the model's server stopped answering. */
+  readonly outage?: number;
 }
 
 export interface Silence {

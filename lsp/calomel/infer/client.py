@@ -3,6 +3,9 @@
     finding ──▶ loading ──▶ ready ──▶ lost, which is finding again
        └───────────┴──▶ failed ──(at a later question)──▶ finding
 
+A server that others started and that is lost is an outage: it is looked for until it is back, and another model may
+stand in for it meanwhile.
+
 Everything else is handed what is known here, and asks nobody else whether there is a model.
 """
 
@@ -17,6 +20,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
 from calomel.infer.completer import CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
+from calomel.infer.remote import listens
 from calomel.prompts.parts import PromptParts
 from calomel.storage.failures import describe
 from calomel.workspace.settings import ServerSettings
@@ -31,6 +35,10 @@ T = TypeVar("T")
 RETRY_SECONDS: Final = 5.0
 # Up to five minutes between two attempts.
 _MOST_DOUBLINGS: Final = 6
+# A server that was there is looked for after so long, then ever more rarely, while somebody works.
+LOOK_SECONDS: float = 1.0
+_RAREST_LOOK: Final = 30.0
+_WORKING_SECONDS: Final = 600.0
 # Opening a checkpoint of many gigabytes from a slow disk.
 LOADING_SECONDS: Final = 600.0
 _LOADING_POLL: Final = 0.1
@@ -71,6 +79,8 @@ class ModelClient:
         message: the state in one sentence.
         info: the model that answers; None while there is none.
         listener: another user's program at the model's address, which the user may confirm; None for none.
+        outages: how often a server that others started stopped answering.
+        out: whether it is away now; another model may stand in for it.
         last_request: figures of the last answer.
         clock: seconds.
         sleep: waits on that clock.
@@ -91,6 +101,8 @@ class ModelClient:
         self.message = "Looking for the model's server."
         self.info: ModelInfo | None = None
         self.listener: Listener | None = None
+        self.outages = 0
+        self.out = False
         self.last_request: dict[str, Any] | None = None
         self._connect = connect
         self.clock = clock
@@ -103,6 +115,10 @@ class ModelClient:
         self._loading: asyncio.Task[ModelInfo] | None = None
         self._failed_at = float("-inf")
         self._failures = 0  # in a row
+        self._stand_in: ServerSettings | None = None
+        self._away = ""  # who is away
+        self._looking: asyncio.Task[None] | None = None
+        self._asked_at = float("-inf")
         # Settings may change again while the last server is still being closed.
         self._moving = asyncio.Lock()
 
@@ -120,7 +136,8 @@ class ModelClient:
     def start(self) -> asyncio.Task[ModelInfo]:
         """Connect in the background; the task ends when the model is loaded, or cannot be loaded."""
         if self._loading is None:
-            self._say("loading", "The model is loading.")
+            if not self.out or self._stand_in is not None:
+                self._say("loading", "The model is loading.")
             self._loading = asyncio.create_task(self._load(), name="calomel-model")
             self._loading.add_done_callback(self._ended)
         return self._loading
@@ -140,6 +157,7 @@ class ModelClient:
 
         An answer that is not there when the request's deadline has long passed is not waited for.
         """
+        self._asked_at = self.clock()
         try:
             return await self._ask(request)
         except CompleterError as error:
@@ -172,13 +190,40 @@ class ModelClient:
             raise
         return info
 
+    async def stand_in(self, server: ServerSettings) -> ModelInfo:
+        """Have another model answer until the server that is away is back. Raises CompleterError."""
+        completer = await self._connect(server)
+        try:
+            info = await _loaded(completer)
+            async with self._moving:
+                needed = self.out  # else it came back, or another one was chosen
+                if needed:
+                    await self._stop_loading()
+                    await self._leave()
+                    self._stand_in, self._completer = server, completer
+                    self._is(info)
+        except BaseException:
+            await completer.aclose()
+            raise
+        if needed:
+            return info
+        await completer.aclose()
+        return await self.ready()
+
     async def aclose(self) -> None:
         """Stop loading and close the connection."""
+        looking, self._looking = self._looking, None
+        if looking is not None and looking is not asyncio.current_task():
+            await ended(looking)
+        self._stand_in, self.out = None, False
+        await self._stop_loading()
+        await self._leave()
+
+    async def _stop_loading(self) -> None:
         loading, self._loading = self._loading, None
         if loading is not None:
             loading.cancel()
             await asyncio.wait({loading})
-        await self._leave()
 
     async def _found(self) -> ModelInfo:
         while True:
@@ -214,13 +259,7 @@ class ModelClient:
             raise CompleterError("timeout", message) from None
         except CompleterError as error:
             if error.code in _GONE:
-                # The server died or was replaced; connecting again finds or starts one, unless that was done already.
-                if completer is self._completer:
-                    self.info = None
-                    self._failed_at = float("-inf")
-                    self._retry()
-                lost = _LOST if self.server.upstream is None else f"The model is gone: {error}."
-                raise CompleterError("loading", lost) from error
+                raise self._lost(completer, error) from error
             if error.code in {"timeout", "overloaded"}:
                 self._note(late=True)
             raise
@@ -242,6 +281,58 @@ class ModelClient:
         }
         return answer
 
+    def _lost(self, completer: Completer, error: CompleterError) -> CompleterError:
+        """The server died or was replaced: connecting again finds or starts one, unless that was done already."""
+        info, mine = self.info, completer is self._completer
+        place = self._others_place(info)
+        if mine:
+            self.info = None
+        if place is not None and error.code == "unreachable" and error.listener is None:
+            if mine and not self.out:
+                self.out, self._away, self._failed_at = True, place, self.clock()
+                self.outages += 1
+                self._say("error", self._out_message)
+                self._looking = asyncio.create_task(self._look(), name="calomel-look")
+            return CompleterError("unreachable", self.message)
+        if mine:
+            self._failed_at = float("-inf")
+            self._retry()
+        lost = _LOST if self.server.upstream is None else f"The model is gone: {error}."
+        return CompleterError("loading", lost)
+
+    def _others_place(self, info: ModelInfo | None) -> str | None:
+        """Which server it is that others started, for people; None for our own."""
+        if self._stand_in is not None:
+            return None
+        if self.server.url is not None:
+            return f"the Calomel server at {_CREDENTIALS.sub('//', self.server.url)}"
+        if self.server.upstream is None:
+            return None
+        return info.through if info is not None and info.through else f"the server at {self.server.upstream}"
+
+    @property
+    def _out_message(self) -> str:
+        away = f"{self._away} stopped answering"
+        return f"{away}: start it again, choose another model, or use nano meanwhile"
+
+    async def _look(self) -> None:
+        """Look for the server that is away until it answers, and move back to it; rarely, and while somebody works."""
+        pause = LOOK_SECONDS
+        while self.out:
+            await self.sleep(pause)
+            pause = min(2 * pause, _RAREST_LOOK)
+            place = self.server.url or self.server.upstream or ""
+            idle = self.clock() - self._asked_at > _WORKING_SECONDS
+            if idle or not self.out or not await listens(place):
+                continue
+            if self._stand_in is None:
+                await asyncio.wait({self.start()})
+                continue
+            try:
+                await self.switch(self.server)
+            except CompleterError as error:
+                LOG.info("not back yet: %s", error)
+
     def _note(self, *, late: bool) -> None:
         """Count late answers in a row; a timeout and an overloaded server count as late."""
         self._late = self._late + 1 if late else 0
@@ -250,8 +341,12 @@ class ModelClient:
 
     async def _load(self) -> ModelInfo:
         await self._leave()
-        self._completer = await self._connect(self.server)
-        return await _loaded(self._completer)
+        self._completer = await self._connect(self._stand_in or self.server)
+        return await _loaded(self._completer, self._waits)
+
+    def _waits(self) -> None:
+        if self.state != "loading":
+            self._say("loading", "The model is loading.")
 
     async def _leave(self) -> None:
         completer, self._completer, self.info = self._completer, None, None
@@ -273,13 +368,18 @@ class ModelClient:
         self._failed_at, self._failures = self.clock(), self._failures + 1
         if isinstance(error, CompleterError):
             self.listener = error.listener
-            self._say("error", str(error))
+            away = self.out and error.code == "unreachable" and error.listener is None
+            self._say("error", self._out_message if away else str(error))
         else:
             LOG.error("the model did not load: %s", describe(error))
             self._say("error", "The model did not load; see lsp.log.")
 
     def _is(self, info: ModelInfo) -> None:
         self.info, self._failures = info, 0
+        if self._stand_in is not None:
+            self._say("ready", f"{info.id} answers until {self._away} is back.")
+            return
+        self.out = False
         self._say("ready", f"{info.id} is ready. {_where(info, self.server)}")
 
     def _retry(self) -> None:
@@ -294,8 +394,8 @@ class ModelClient:
         self._changed()
 
 
-async def _loaded(completer: Completer) -> ModelInfo:
-    """What the model can do, once it is loaded. Raises CompleterError."""
+async def _loaded(completer: Completer, waits: Callable[[], None] = lambda: None) -> ModelInfo:
+    """What the model can do, once it is loaded; `waits` is called while it is not. Raises CompleterError."""
     until = time.monotonic() + LOADING_SECONDS
     while True:
         try:
@@ -303,6 +403,7 @@ async def _loaded(completer: Completer) -> ModelInfo:
         except CompleterError as error:
             if error.code != "loading" or time.monotonic() > until:
                 raise
+        waits()
         await asyncio.sleep(_LOADING_POLL)
 
 

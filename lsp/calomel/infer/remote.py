@@ -184,6 +184,23 @@ class HttpCompleter:
             raise _gone(error, self._endpoint, first=path == INFO_PATH) from None
 
 
+async def listens(url: str) -> bool:
+    """Whether somebody takes connections at the address of a server; nothing is sent. True for what is no address."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port or {"https": 443}.get(parts.scheme, 80)
+    except ValueError:
+        return True
+    if host is None:
+        return True
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            (await asyncio.open_connection(host, port))[1].close()
+    except (OSError, TimeoutError):
+        return False
+    return True
+
+
 def http_address(url: str) -> str:
     """The address for HTTP: that of a Unix socket names this machine."""
     return url if socket_in(url) is None else _OVER_SOCKET

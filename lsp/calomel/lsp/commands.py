@@ -15,6 +15,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 from calomel.context.builder import part_texts
 from calomel.infer.client import ModelClient, device_of
 from calomel.infer.completer import CompleteRequest, CompleterError, ModelInfo, with_line_feeds
+from calomel.infer.remote import listens
 from calomel.infer.upstream.running import Running, running
 from calomel.lsp.configuration import Configuration
 from calomel.lsp.services import Services
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 SECONDS_PER_MINUTE: Final = 60.0
 MAX_SNOOZE_MINUTES: Final = 7 * 24 * 60
+
+# What `calomel.useModel` takes besides the settings of a model: only until the server that is away is back.
+MEANWHILE: Final = {"model": SHIPPED, "meanwhile": True}
 
 Arguments = list[Any]
 
@@ -185,6 +189,8 @@ def _milliseconds(seconds: float | None) -> float | None:
 _GB: Final = 1e9
 # Bits of a weight, as most are published and as they may be read.
 _SMALLER: Final = ((16, ""), (8, "int8"))
+_HOST_AND_PORT: Final = re.compile(r"(localhost|[\w.-]+:\d{1,5}|\[[0-9a-fA-F:.]+\]:\d{1,5})(/[^\s]*)?")
+_CREDENTIALS: Final = re.compile(r"//[^@/]*@")
 # Models of a server that write no text.
 _NO_TEXT: Final = re.compile(r"embed|rerank", re.IGNORECASE)
 
@@ -225,6 +231,9 @@ class ModelCommands:
         choice = arguments[0] if arguments else None
         if not isinstance(choice, Mapping):
             raise JsonRpcInvalidParams("calomel.useModel needs the settings of a model.")
+        if choice == MEANWHILE:
+            return await self._use_meanwhile()
+        choice = _with_scheme(choice)
         try:
             server = chosen(self._configuration.settings.server, choice)
         except ValueError as error:
@@ -252,7 +261,23 @@ class ModelCommands:
             "settings": {name: choice.get(name) for name in CHOICE},
         }
 
+    async def meanwhile(self) -> ModelInfo:
+        """Have `nano` answer until the server that is away is back. Raises CompleterError."""
+        return await self._model.stand_in(chosen(self._model.server, {"model": SHIPPED}))
+
+    async def _use_meanwhile(self) -> dict[str, Any]:
+        if not self._model.out:
+            return {"model": None, "message": f"No server is away. {self._model.message}"}
+        try:
+            info = await self.meanwhile()
+        except CompleterError as error:
+            return {"model": None, "message": f"{SHIPPED} does not answer: {str(error).rstrip('.')}."}
+        return {"model": info.id, "message": self._model.message}
+
     async def _switch(self, server: ServerSettings) -> ModelInfo:
+        if server.upstream is not None and not await listens(server.upstream):
+            place = _CREDENTIALS.sub("//", server.upstream)
+            raise CompleterError("unreachable", f"no server answers at {place}: start it, or correct upstream")
         try:
             return await self._model.switch(server)
         except CompleterError as error:
@@ -279,10 +304,17 @@ class ModelCommands:
 
     def _present(self) -> dict[str, Any]:
         """The model that answers, where it is none that was found."""
-        now, info = self._model.server, self._model.info
+        now, info = self._model.server, None if self._model.out else self._model.info
         label = str(now.model or now.upstream_model or "the model of your settings") if info is None else info.id
         settings = {name: str(value) for name in ("url", "model", "upstream") if (value := getattr(now, name))}
         return _choice(label, "from your settings", settings) | {"current": True}
+
+
+def _with_scheme(choice: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The choice with `http://` before an upstream that is only a host with its port."""
+    upstream = choice.get("upstream")
+    bare = isinstance(upstream, str) and _HOST_AND_PORT.fullmatch(upstream)
+    return {**choice, "upstream": f"http://{upstream}"} if bare else choice
 
 
 def _choice(label: str, detail: str, settings: dict[str, str]) -> dict[str, Any]:
@@ -296,7 +328,8 @@ def _comparable(server: ServerSettings) -> ServerSettings:
 
 
 def _behind(server: Running) -> Iterator[dict[str, Any]]:
-    place, usable = f"{server.title} at {server.url}", [name for name in server.models if not _NO_TEXT.search(name)]
+    place = f"{server.title} at {server.url}{', still loading' if server.loading else ''}"
+    usable = [name for name in server.models if not _NO_TEXT.search(name)]
     for name in usable:
         named = {"upstream_model": name} if len(server.models) > 1 else {}
         yield _choice(name, place, {"upstream": server.url, **named})

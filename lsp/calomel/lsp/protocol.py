@@ -171,15 +171,23 @@ class Editor(JsonRPCServer):
         if not isinstance(error, JsonRpcException):
             LOG.error("%s: %s", source.__name__, describe(error))
 
-    def tell_state(self, state: ModelState, message: str) -> None:
-        """Report the model's state; nothing twice in a row."""
+    def tell_state(self, state: ModelState, message: str, *, outage: int = 0, asked: bool = False) -> None:
+        """Report the model's state; nothing twice in a row.
+
+        Args:
+            state: of the model, or `off`.
+            message: the state in one sentence.
+            outage: a server that answered is away, for this time of the session; 0 for no such thing.
+            asked: a question to the user says what the state is.
+        """
         if self._last == (state, message):
             return
         self._last = (state, message)
-        LOG.info("%s: %s", state, message)
+        LOG.log(logging.WARNING if state == "error" else logging.INFO, "%s: %s", state, message)
         if self.client.extensions:
-            self.protocol.notify("calomel/status", {"state": state, "message": message})
-        elif state == "error":
+            params: dict[str, Any] = {"state": state, "message": message}
+            self.protocol.notify("calomel/status", params | ({"outage": outage} if outage else {}))
+        elif state == "error" and not asked:
             self.warn(f"Calomel: {message.rstrip('.')}; for details, run `calomel doctor`.")
         if self.client.speaks_copilot:
             self.protocol.notify(
@@ -205,17 +213,21 @@ class Editor(JsonRPCServer):
             LOG.warning("%s", message)
             self.protocol.notify(types.WINDOW_SHOW_MESSAGE, types.ShowMessageParams(type=kind, message=message))
 
-    async def confirms(self, question: str, action: str) -> bool:
-        """Ask the user, for as long as that takes; a client that cannot ask has said no."""
+    async def asks(self, question: str, *actions: str) -> str | None:
+        """Which action the user chooses, for as long as that takes; None for none. A client may not be able to ask."""
         LOG.warning("%s", question)
         params = types.ShowMessageRequestParams(
-            type=types.MessageType.Warning, message=question, actions=[types.MessageActionItem(action)]
+            type=types.MessageType.Warning,
+            message=question,
+            actions=[types.MessageActionItem(each) for each in actions],
         )
         try:
             answer = await self.protocol.send_request_async(types.WINDOW_SHOW_MESSAGE_REQUEST, params)
         except JsonRpcException:
-            return False
-        return isinstance(answer, dict) and answer.get("title") == action
+            self.warn(question)
+            return None
+        title = answer.get("title") if isinstance(answer, dict) else None
+        return title if title in actions else None
 
 
 class Progress:

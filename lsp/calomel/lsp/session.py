@@ -37,6 +37,8 @@ LOG: Final = logging.getLogger(__name__)
 
 # How long a backlog of messages may run before responses and timers get their turn.
 TURN_SECONDS: Final = 0.004
+# What a client without our extensions offers while the model's server is away.
+MEANWHILE: Final = "Use nano meanwhile"
 # Closing an editor waits no longer than this.
 CLOSING_SECONDS: Final = 1.0
 
@@ -142,6 +144,7 @@ class Session:
         self._begun = False
         self._info: ModelInfo | None = None  # the last model that answered
         self._asked_about: set[Listener] = set()
+        self._told_of = 0  # the last outage
         self._tasks: set[asyncio.Task[object]] = set()
         self._indexing: asyncio.Task[object] | None = None
         self._editor = Editor(client, connection)
@@ -156,7 +159,8 @@ class Session:
         self._sync = TextSync(self._workspace, self._editor.warn)
         self._place: tuple[str, types.Position] | None = None  # what the user looks at
         commands = Commands(self._services, self._configuration, self._sync, self._tell_state, clock, log)
-        commands.table |= ModelCommands(self._model, self._services, self._configuration, self._is_meant).table
+        self._models = ModelCommands(self._model, self._services, self._configuration, self._is_meant)
+        commands.table |= self._models.table
         for method, handler in self._handlers(client, commands).items():
             self._editor.handle(method, handler)
         self._editor.handle(types.TEXT_DOCUMENT_DID_OPEN, self._opened, self._sync.misunderstood)
@@ -313,18 +317,27 @@ class Session:
         if listener is not None and listener not in self._asked_about:
             self._asked_about.add(listener)
             self._spawn(self._ask_about(listener))
+        if self._model.out and self._model.outages > self._told_of:
+            self._told_of = self._model.outages
+            if not self._editor.client.extensions:  # the others offer more
+                self._spawn(self._offer_nano(self._model.message))
         self._tell_state()
 
     async def _ask_about(self, listener: Listener) -> None:
         if await self._is_meant(listener):
             await self._model.reconnect()
 
+    async def _offer_nano(self, message: str) -> None:
+        if await self._editor.asks(f"Calomel: {message}.", MEANWHILE) is not None:
+            with contextlib.suppress(CompleterError):  # the state says it
+                await self._models.meanwhile()
+
     async def _is_meant(self, listener: Listener) -> bool:
         """Ask the user whether text may go to another user's program, and remember a yes."""
         from calomel.infer.listener import confirm  # rarely needed
 
         question = f"Calomel sent nothing: {listener.message}. Send your code to it?"
-        if not await self._editor.confirms(question, "Send"):
+        if await self._editor.asks(question, "Send") is None:
             return False
         await asyncio.to_thread(confirm, listener.place, listener.uid)
         return True
@@ -333,8 +346,11 @@ class Session:
         off = self._suggester.status().off
         if off:
             self._editor.tell_state("off", off.message)
-        elif self._model.listener is None or self._editor.client.extensions:  # else the question says it
-            self._editor.tell_state(self._model.state, self._model.message)
+            return
+        model = self._model
+        outage = model.outages if model.out and model.state == "error" else 0
+        asked = model.listener is not None or outage > 0
+        self._editor.tell_state(model.state, model.message, outage=outage, asked=asked)
 
     def _debug_document(self, params: Mapping[str, Any]) -> dict[str, Any]:
         document = self._workspace.documents.get(str(params.get("uri")))

@@ -18,7 +18,7 @@ from calomel.infer.completer import Completer, CompleteRequest, CompleterError
 from calomel.infer.launch import answers
 from calomel.infer.remote import is_loopback
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, socket_in
-from calomel.infer.upstream.running import USUAL_PORTS, Running, running
+from calomel.infer.upstream.running import Running, running
 from calomel.prompts.fim_tokens import format_named
 from calomel.server import tokens
 from calomel.server.errors import StartError
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from calomel.infer.client import ModelClient
 
 
-def check_upstream(settings: ServeSettings, ports: Sequence[tuple[str, int]] = USUAL_PORTS) -> Iterator[Finding]:
-    """Whether the named server answers, and where its confidences come from; else what runs at the default ports."""
+def check_upstream(settings: ServeSettings, ports: Sequence[tuple[str, int]] | None = None) -> Iterator[Finding]:
+    """Whether the named server answers, and where its confidences come from; else what runs at the usual places."""
     if settings.upstream is None:
         yield from map(_found, asyncio.run(running(ports)))
         return
@@ -64,7 +64,8 @@ def _found(server: Running) -> Finding:
         model = _likely(names)
         option, line = f" --upstream-model {shlex.quote(model)}", f'{line} and upstream_model = "{model}"'
     advice = f"calomel serve --upstream {server.url}{option}; in the settings of your editors: {line} below [server]"
-    return Finding("ok", "upstream", f"{server.title} runs at {server.url}", advice)
+    loads = " and still loads its model" if server.loading else ""
+    return Finding("ok", "upstream", f"{server.title} runs at {server.url}{loads}", advice)
 
 
 def _likely(names: Sequence[str]) -> str:

@@ -86,12 +86,19 @@ local function ask(client, models)
     end)
 end
 
---- Ask for the model, or move to the one with this name, or to that of the server at this address.
+--- Ask for the model, or move to the one with this name, or to that of the server at this address; `meanwhile` is
+--- nano, until the server that stopped answering is back.
 ---@param name string
 function M.choose(name)
     local client = server.client(0) or server.clients()[1]
     if not client then
         say("no server is running; see :checkhealth calomel", vim.log.levels.WARN)
+        return
+    end
+    if name == "meanwhile" then
+        server.execute(client, "useModel", { { model = "nano", meanwhile = true } }, function(err, answer)
+            say(err and err.message or answer.message)
+        end)
         return
     end
     if name:match("^https?://") then

@@ -25,6 +25,7 @@ local LASTING = { ignored_path = true, off_language = true }
 ---@class calomel.ServerState
 ---@field state "loading"|"ready"|"off"|"error"
 ---@field message string
+---@field outage integer? Which time of the session it is that the model's server stopped answering.
 
 --- What each running server said last, by the client's id.
 ---@type table<integer, calomel.ServerState>
@@ -47,12 +48,14 @@ local stopping = {}
 ---@type table<string, true>
 local told = {}
 
---- Tell the user something, once.
+--- Tell the user something, once, or once per outage.
 ---@param message string
 ---@param level integer
-local function tell(message, level)
-    if not told[message] then
-        told[message] = true
+---@param outage integer?
+local function tell(message, level, outage)
+    local key = (outage or "") .. message
+    if not told[key] then
+        told[key] = true
         vim.notify("Calomel: " .. message, level)
     end
 end
@@ -68,7 +71,11 @@ local function on_status(_, state, ctx)
             end
         end
     end
-    if state.state == "error" then
+    if state.outage then
+        -- A question with buttons would take the keys that are being typed.
+        local how = ":CalomelModel meanwhile uses nano, :CalomelModel chooses another"
+        tell(("%s (%s)"):format(state.message, how), vim.log.levels.ERROR, state.outage)
+    elseif state.state == "error" then
         tell(("%s; for details, run `calomel doctor`."):format((state.message:gsub("%.$", ""))), vim.log.levels.WARN)
     end
     vim.cmd.redrawstatus({ bang = true })

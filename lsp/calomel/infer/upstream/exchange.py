@@ -304,9 +304,8 @@ class Exchange:
         if status == _BUSY:
             return UpstreamError("overloaded", f"{self._place} is overloaded: try again shortly", status, text)
         if status == _LOADING:
-            return UpstreamError(
-                "loading", f"{self._place} is not ready yet: wait until it has loaded its model", status
-            )
+            message = f"{self._place} is not ready yet: wait until it has loaded its model"
+            return UpstreamError("loading", message, status, text)
         window = _WINDOW.search(text)
         if window:
             room = window[1] or window[2]

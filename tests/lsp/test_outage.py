@@ -1,0 +1,162 @@
+"""A server that others started stops answering: it is said once, nano may stand in, and it is moved back to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from tests.lsp.editor import ADD, Editor
+from tests.server._upstreams import Play, llama_cpp, served
+
+from calomel.infer import client
+from calomel.infer.completer import Completer
+from calomel.infer.upstream.completer import UpstreamCompleter
+from calomel.infer.upstream.exchange import Target
+from calomel.workspace.settings import ServerSettings
+
+ASKS = "window/showMessageRequest"
+MODEL = "Qwen2.5-Coder-1.5B-Q8_0"
+
+
+class Llama:
+    """A llama.cpp that can be stopped, and started again where it was."""
+
+    def __init__(self) -> None:
+        self.play, self.url, self._stack = Play(tokens=("return ", "a - b")), "", ExitStack()
+        self.start()
+
+    def start(self) -> None:
+        port = int(self.url.rpartition(":")[2] or 0)
+        self.url = self._stack.enter_context(served(llama_cpp(self.play), port))
+
+    def stop(self) -> None:
+        self._stack.close()
+
+    @property
+    def away(self) -> str:
+        return f"llama.cpp at {self.url} stopped answering: start it again, choose another model, or use nano meanwhile"
+
+
+@pytest.fixture
+def llama() -> Iterator[Llama]:
+    llama = Llama()
+    yield llama
+    llama.stop()
+
+
+@pytest.fixture(autouse=True)
+def connected(editor: Editor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "LOOK_SECONDS", 0.05)
+
+    async def connect(settings: ServerSettings) -> Completer:
+        return editor.script if settings.upstream is None else UpstreamCompleter(Target(settings.upstream))
+
+    editor.script.connect = connect
+
+
+async def begin(editor: Editor, llama: Llama, **options: Any) -> None:
+    await editor.begin(server={"upstream": llama.url}, configuration_filtered=True, **options)
+    assert (await editor.inline(1, 4))["items"]
+    if options.get("extensions", True):
+        assert MODEL in (await editor.state("ready"))["message"]
+
+
+async def ask(editor: Editor, number: int = 2) -> list[Any]:
+    """What is shown in a new document."""
+    uri = f"file:///workspace/{number}.py"
+    editor.open(ADD, uri)
+    return list(((await editor.inline(1, 4, uri=uri)) or {"items": []})["items"])
+
+
+async def test_a_server_that_dies_is_an_error_at_the_next_question_and_is_back_by_itself(
+    editor: Editor, llama: Llama
+) -> None:
+    await begin(editor, llama)
+    editor.messages.clear()
+    llama.stop()
+    assert await ask(editor) == []
+    states = editor.shown("calomel/status")
+    assert states == [{"state": "error", "message": llama.away, "outage": 1}]
+    assert await ask(editor, 3) == []
+    assert editor.shown("calomel/status") == states
+    assert not editor.shown()
+    editor.messages.clear()
+    llama.start()
+    assert (await editor.state("ready"))["message"] == f"{MODEL} is ready. It answers through llama.cpp at {llama.url}."
+    assert await ask(editor, 4)
+    llama.stop()
+    await ask(editor, 5)
+    assert (await editor.state("error"))["outage"] == 2
+
+
+async def test_nano_stands_in_until_the_server_is_back(editor: Editor, llama: Llama) -> None:
+    await begin(editor, llama)
+    llama.stop()
+    await ask(editor)
+    await editor.state("error")
+    answer = await editor.command("calomel.useModel", {"model": "nano", "meanwhile": True})
+    said = f"scripted answers until llama.cpp at {llama.url} is back."
+    assert answer == {"model": "scripted", "message": said}
+    assert (await editor.state("ready"))["message"] == said
+    (item,) = await ask(editor, 3)
+    assert item["insertText"].endswith("return a + b")
+    llama.start()
+    assert MODEL in (await editor.state("ready"))["message"]
+    (item,) = await ask(editor, 4)
+    assert item["insertText"].endswith("return a - b")
+    assert (
+        "No server is away."
+        in (await editor.command("calomel.useModel", {"model": "nano", "meanwhile": True}))["message"]
+    )
+
+
+async def test_a_model_that_is_chosen_meanwhile_stays(editor: Editor, llama: Llama) -> None:
+    await begin(editor, llama)
+    llama.stop()
+    await ask(editor)
+    assert (await editor.command("calomel.useModel", {"model": "nano"}))["model"] == "scripted"
+    llama.start()
+    asked = len(llama.play.asked)
+    await asyncio.sleep(0.3)
+    assert (await editor.command("calomel.status"))["model"] == "scripted"
+    assert len(llama.play.asked) == asked
+
+
+async def test_a_server_that_loads_again_is_said_to_load(editor: Editor, llama: Llama) -> None:
+    await begin(editor, llama)
+    llama.stop()
+    await ask(editor)
+    await editor.state("error")
+    llama.play.failing["/props"] = 503, {"error": {"message": "Loading model"}}
+    llama.start()
+    await editor.state("loading")
+    llama.play.failing.clear()
+    assert MODEL in (await editor.state("ready"))["message"]
+
+
+async def test_other_clients_are_asked_once_whether_nano_is_to_answer(editor: Editor, llama: Llama) -> None:
+    editor.answers[ASKS] = lambda params: params["actions"][0]
+    await begin(editor, llama, extensions=False)
+    editor.messages.clear()
+    llama.stop()
+    await ask(editor)
+    question = await editor.notice(ASKS)
+    assert (question["message"], question["actions"]) == (f"Calomel: {llama.away}.", [{"title": "Use nano meanwhile"}])
+    async with asyncio.timeout(10):
+        while (await editor.command("calomel.status"))["model"] != "scripted":  # noqa: ASYNC110 (it happens in the server)
+            await asyncio.sleep(0.02)
+    (item,) = await ask(editor, 3)
+    assert item["insertText"].endswith("return a + b")
+    assert not editor.shown(ASKS)
+    assert not editor.shown()
+
+
+async def test_a_server_that_was_never_there_is_no_outage(editor: Editor, llama: Llama) -> None:
+    llama.stop()
+    await editor.begin(server={"upstream": llama.url}, configuration_filtered=True, extensions=False)
+    assert "no server answers at" in (await editor.notice("window/showMessage"))["message"]
+    await ask(editor)
+    assert not editor.shown(ASKS)
