@@ -19,7 +19,6 @@ from tests.server._upstreams import Play, llama_cpp, served
 from calomel.infer.extras import has_engine
 
 ADD = "def add(a, b):\n    \n"
-# Another use of the name is in another function, where no model has to say that it goes with the first.
 RENAMED = "def total(prices):\n    return sum(prices)\n\n\ndef show(prices):\n    print(total(prices))\n"
 # As if they were not installed: for `find_spec` too, and in processes that are started.
 ABSENT = """
@@ -160,12 +159,24 @@ def test_an_editor_gets_text_from_an_upstream(bare: Path, upstream: str) -> None
         assert item["insertText"] == "return a + b"
 
 
-def test_a_rename_needs_no_model_and_the_state_says_how_to_get_one(bare: Path) -> None:
+def test_an_upstream_is_enough_for_renames(bare: Path, upstream: str) -> None:
+    suggest = {"debounce_seconds": 0.0, "aggressiveness": 0.0}
     with Program(bare, REAL) as program:
-        program.initialize(extensions=True, suggest={"debounce_seconds": 0.0})
+        program.initialize(extensions=True, server={"upstream": upstream}, suggest=suggest)
         program.notify("textDocument/didOpen", open_params(RENAMED))
+        program.ask("textDocument/inlineCompletion", inline_params(1, 4))
         program.notify("textDocument/didChange", change_params(2, {"range": span(0, 4, 9), "text": "amount"}))
-        edits = program.ask("textDocument/copilotInlineEdit", edit_params(0, 10, 2))["edits"]
-        state = program.ask("workspace/executeCommand", {"command": "calomel.status", "arguments": []})
-    assert [(edit["range"], edit["text"]) for edit in edits] == [(span(5, 10, 15), "amount")]
-    assert installs(json.dumps(state))
+        (edit,) = program.ask("textDocument/copilotInlineEdit", edit_params(0, 10, 2))["edits"]
+    assert (edit["range"], edit["text"]) == (span(5, 10, 15), "amount")
+
+
+def test_an_editor_without_a_model_is_told_how_to_get_one(bare: Path) -> None:
+    with Program(bare, REAL) as program:
+        program.initialize(extensions=True)
+        program.notify("textDocument/didOpen", open_params(RENAMED))
+        assert program.ask("textDocument/copilotInlineEdit", edit_params(0, 10, 1))["edits"] == []
+        command, until = {"command": "calomel.status", "arguments": []}, time.monotonic() + 20
+        while (state := program.ask("workspace/executeCommand", command))["state"] == "loading":
+            assert time.monotonic() < until
+            time.sleep(0.02)
+    assert installs(state["message"])

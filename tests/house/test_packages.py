@@ -64,7 +64,10 @@ for name in {sorted(set(modules) - WITH_RAY)}:
 # Compiled against the torch and the CUDA of the machine it runs on.
 UNPINNED = {"calomel", "flash-attn"}
 # What one command or one family of models wants, which says how to get it, and the extra that brings it.
-WANTED_BY_ONE = {"huggingface-hub": "hub", "ray": "cluster", "scipy": "bench", "gguf": "gguf", "transformers": "gguf"}
+WANTED_BY_ONE = {
+    "huggingface-hub": "hub", "ray": "cluster", "scipy": "bench", "gguf": "gguf", "transformers": "gguf",
+    "torch": "engine", "tokenizers": "engine", "safetensors": "engine", "llguidance": "engine",
+}  # fmt: skip
 
 
 def project() -> dict[str, Any]:
