@@ -16,6 +16,7 @@ from tests.families.published.block_causal import Checkpoint
 
 from calomel.families.family import OpenOptions
 from calomel.families.plan import OutOfMemoryRefusedError, plan_of
+from calomel.infer import llama_cpp
 from calomel.weights import gguf as weights_gguf
 from calomel.weights.folders import folder_of
 
@@ -33,6 +34,12 @@ NAMES = {
     **{f"self_attn.{part}_norm": f"attn_{part}_norm" for part in "qk"},
     **{f"mlp.{part}_proj": f"ffn_{part}" for part in ("gate", "up", "down")},
 }
+
+
+@pytest.fixture(autouse=True)
+def no_llama_cpp(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Calomel's own engine makes of a file; tests/e2e/test_llama_inside.py has the other way."""
+    monkeypatch.setattr(llama_cpp, "opens", lambda _: False)
 
 
 def packed(folder: Path, file: Path, *, kind: str = "F32", **said: Any) -> Path:

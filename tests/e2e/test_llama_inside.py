@@ -52,6 +52,11 @@ def records() -> list[ServerRecord]:
     return [record for record in found if record is not None]
 
 
+def ended(record: ServerRecord) -> None:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(record.pid).wait(30)
+
+
 def settings(model: Path, idle_minutes: float = 2.0) -> ServerSettings:
     return ServerSettings(model=model, idle_minutes=idle_minutes)
 
@@ -83,7 +88,7 @@ async def test_a_process_that_is_killed_is_replaced_and_the_window_goes_on(model
     assert await asked(window) == "sum"
     (first,) = records()
     os.kill(first.pid, signal.SIGKILL)
-    await asyncio.to_thread(psutil.Process(first.pid).wait, 10)
+    await asyncio.to_thread(ended, first)
     assert await asked(window) == "sum"
     (second,) = records()
     assert second.pid != first.pid
@@ -104,7 +109,7 @@ def test_it_ends_when_every_window_was_killed(model: Path, folder: Path) -> None
         record = runtime_file.read(path)
         assert record is not None
         editor.process.kill()
-        psutil.Process(record.pid).wait(30)
+        ended(record)
         assert list(path.parent.glob("llama-*.[js]*")) == []
 
 

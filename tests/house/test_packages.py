@@ -65,9 +65,17 @@ for name in {sorted(set(modules) - WITH_RAY)}:
 UNPINNED = {"calomel", "flash-attn"}
 # What one command or one family of models wants, which says how to get it, and the extra that brings it.
 WANTED_BY_ONE = {
-    "huggingface-hub": "hub", "ray": "cluster", "scipy": "bench", "gguf": "gguf", "transformers": "gguf",
-    "torch": "engine", "tokenizers": "engine", "safetensors": "engine", "llguidance": "engine",
-}  # fmt: skip
+    "huggingface-hub": "hub",
+    "ray": "cluster",
+    "scipy": "bench",
+    "gguf": "gguf",
+    "transformers": "gguf",
+    "xllamacpp": "llama",
+    "torch": "engine",
+    "tokenizers": "engine",
+    "safetensors": "engine",
+    "llguidance": "engine",
+}
 
 
 def project() -> dict[str, Any]:

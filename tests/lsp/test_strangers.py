@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import multiprocessing
 import os
@@ -17,6 +18,7 @@ from tests.lsp.editor import ADD, Editor, span
 from tests.server._upstreams import Play, llama_cpp, served
 
 from calomel.infer.listener import known_path
+from calomel.infer.upstream.exchange import Exchange, Target, UpstreamError
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0 or not Path("/proc/net/tcp").exists(),
@@ -139,3 +141,20 @@ async def test_who_takes_the_port_of_ones_own_server_learns_neither_text_nor_tok
     assert all(each.startswith(b"GET /calomel/v1/proof HTTP/1.1\r\n") for each in heard)
     assert b"the-owners-token" not in b"".join(heard)
     assert b"only_for_my" not in b"".join(heard)
+
+
+async def test_a_socket_that_another_user_put_in_place_of_ours_hears_nothing(tmp_path: Path) -> None:
+    """llama.cpp can prove nothing: its socket has to be the user's own, in a folder of the user's own."""
+    place, heard = tmp_path / "s", list[bytes]()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(await reader.read(65_536))
+        writer.close()
+
+    async with await asyncio.start_unix_server(listen, place):
+        os.chown(place, PERSON, PERSON)
+        exchange = Exchange(Target(f"unix:{place}", "llama.cpp", key="a-key"))
+        with pytest.raises(UpstreamError, match="is not a socket of yours: nothing was sent to it"):
+            await exchange.get("/props")
+        await exchange.aclose()
+    assert heard in ([], [b""])

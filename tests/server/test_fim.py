@@ -25,6 +25,7 @@ from calomel.engine.errors import CacheFullError, ContextTooLongError, InvalidRe
 from calomel.infer.completer import Candidate, CanvasText, CompleteAnswer, CompleteRequest, Draft, Kind
 from calomel.infer.wire import COMPLETE_PATH, INFO_PATH, decode, decode_info, encode
 from calomel.prompts.parts import EditRegion, PromptParts
+from calomel.server import lifetime
 from calomel.server.lifetime import DrainingServer
 
 SECRET = "sk-live-THE-USERS-OWN-TEXT"
@@ -380,6 +381,18 @@ def test_the_log_has_counts_and_no_text(client: TestClient, caplog: pytest.LogCa
     ask_of_complete(client, CompleteRequest("fill", PromptParts(path=f"{COMPLETE_SECRET}.py", prefix=COMPLETE_SECRET)))
     assert "24 prompt tokens (16 cached)" in caplog.text
     assert COMPLETE_SECRET not in caplog.text
+
+
+async def test_memory_is_given_back_once_after_a_minute_of_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, given = 0.0, Mock()
+    monkeypatch.setattr(lifetime, "give_back_memory", given)
+    server = DrainingServer(uvicorn.Config("none"), Mock(), Mock(failure=None), None, lambda: now)
+    counts = []
+    for now, requests in ((59, 0), (60, 0), (500, 0), (501, 1), (560, 1), (562, 1), (700, 1)):  # noqa: B007
+        server.server_state.total_requests = requests
+        assert not await server.on_tick(0)
+        counts.append(given.call_count)
+    assert counts == [0, 1, 1, 1, 1, 2, 2]
 
 
 async def test_a_server_ends_only_when_no_request_has_run_for_some_time() -> None:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from calomel.infer import llama_cpp, runtime_file
 from calomel.infer.completer import PROTOCOL_VERSION, Completer, CompleterError, version
@@ -29,6 +29,9 @@ from calomel.weights import gguf_in, nano_path, weights_id
 from calomel.weights.folders import SHIPPED, ModelNameError, cached, models_folder, named, why_none
 from calomel.weights.gguf import GgufError, gguf_of
 from calomel.workspace.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from calomel.infer.upstream.completer import UpstreamCompleter
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -266,7 +269,15 @@ async def connect(settings: ServerSettings, folders: Sequence[Path] = (), door: 
     return HttpCompleter(_endpoint(wish, record), session_name(folders), ended, door)
 
 
-def _inside(record: ServerRecord, settings: ServerSettings) -> Completer:
+def open_llama(settings: ServerSettings) -> UpstreamCompleter:
+    """The model of these settings in llama.cpp (see `llama_cpp.opens`), found or started. Blocks.
+
+    Raises CompleterError.
+    """
+    return _inside(_found_or_started(_wish(settings)), settings)
+
+
+def _inside(record: ServerRecord, settings: ServerSettings) -> UpstreamCompleter:
     from calomel.infer.upstream.completer import UpstreamCompleter
     from calomel.infer.upstream.exchange import Target
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -13,6 +14,8 @@ import httpx
 from calomel.infer import listener
 from calomel.infer.completer import REFUSED, CompleterError
 from calomel.infer.proof import Challenge, NotProvenError
+from calomel.infer.runtime_file import RuntimeFileError, check_folder
+from calomel.storage import is_own
 
 # A server that loads its model answers within this time.
 _PROOF_SECONDS: Final = 5.0
@@ -46,6 +49,8 @@ class Guard:
                 await self._prove(stream, self._token)
             elif event == _TCP:
                 await self._look(stream)
+            else:
+                await asyncio.to_thread(_check_own, Path(self._parts.path))
         except BaseException:
             with suppress(Exception):
                 await stream.aclose()
@@ -68,6 +73,17 @@ class Guard:
                 pass
         except NotProvenError as error:
             raise unproven(error, self._parts.netloc.rpartition("@")[2] or self._parts.path) from None
+
+
+def _check_own(socket: Path) -> None:
+    """A socket of ours may be gone with its folder, and another user's be there now. Raises CompleterError."""
+    try:
+        check_folder(socket.parent)
+        if is_own(socket.lstat()):
+            return
+    except (OSError, RuntimeFileError):
+        pass
+    raise CompleterError("unreachable", f"{socket} is not a socket of yours: nothing was sent to it")
 
 
 def unproven(error: NotProvenError, place: str) -> CompleterError:

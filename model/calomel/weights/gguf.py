@@ -47,8 +47,8 @@ _USER_DEFINED: Final = 4
 # Of SmolLM2-135M on one core: 39.5 tokens a second in four bits, 13.2 of this engine in bfloat16.
 FASTER_ON_A_CPU: Final = (
     "On a CPU, llama.cpp may be faster: with SmolLM2-135M on one core, it wrote three times as many tokens a second in "
-    "four bits as Calomel in bfloat16. To use it, run `llama-server -m FILE.gguf --port 8080` and set "
-    'server.upstream = "http://127.0.0.1:8080".'
+    "four bits as Calomel in bfloat16. To use it, install the extra `llama` and set server.model to a GGUF file, or "
+    'run `llama-server -m FILE.gguf --port 8080` and set server.upstream = "http://127.0.0.1:8080".'
 )
 
 
@@ -128,8 +128,8 @@ def _write(file: Path, folder: Path) -> None:
         from transformers import PreTrainedTokenizerFast
     except ImportError as error:
         raise GgufError(
-            f"{file} is a GGUF file. Install Calomel's extra `gguf` (see docs/install.md#extras), or "
-            f"{by_llama_cpp(file)}"
+            f"{file} is a GGUF file. Install Calomel's extra `llama`, or `gguf` to open it in Calomel's own engine "
+            f"(see docs/install.md#extras), or {by_llama_cpp(file)}"
         ) from error
     try:
         check_header(file)

@@ -118,7 +118,8 @@ def check_server(layered: Layered, *, read: bool = True) -> Iterator[Finding]:
     elif not finding:
         yield ok("runtime file", "no server is running")
     # Servers that editors started themselves.
-    for path in sorted(runtime_file.runtime_folder().glob("engine-*.json")):
+    folder = runtime_file.runtime_folder()
+    for path in (*sorted(folder.glob("engine-*.json")), *sorted(folder.glob("llama-*.json"))):
         shared, finding = _running(path, "editors' server")
         yield from finding
         if shared is not None:

@@ -154,10 +154,17 @@ def fill(
 
 
 def _opened(model: Path | None, device: str, upstream: str | None) -> Filler | UpstreamCompleter:
+    from calomel.infer import llama_cpp
     from calomel.infer.in_process import open_filler
+    from calomel.infer.launch import open_llama
     from calomel.server.upstream import upstream_at
+    from calomel.workspace.settings import ServerSettings
 
-    return open_filler(model, device) if upstream is None else upstream_at(upstream)
+    if upstream is not None:
+        return upstream_at(upstream)
+    if model is not None and llama_cpp.opens(model):
+        return open_llama(ServerSettings(model=model.absolute(), device=device))
+    return open_filler(model, device)
 
 
 def _filled(filler: Filler | UpstreamCompleter, hole: Hole, policy: str | None, max_tokens: int = 64) -> Fill:

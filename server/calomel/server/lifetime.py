@@ -18,11 +18,12 @@ import uvicorn
 
 from calomel.server.app_state import ModelLoader
 from calomel.server.middleware import Admission
-from calomel.storage import ENDING
+from calomel.storage import ENDING, give_back_memory
 
 _log = logging.getLogger("calomel.server")
 
 _DRAIN_SECONDS: Final = 0.02
+_REST_SECONDS: Final = 60.0
 # Connections that wait in the system, which has its own limit, until they are accepted.
 _WAITING: Final = 4096
 
@@ -30,7 +31,8 @@ _WAITING: Final = 4096
 class DrainingServer(uvicorn.Server):
     """Ends by itself when idle or when its model has failed, and drains when told to stop.
 
-    A server without a model is useless; whoever started it should see it end.
+    A server without a model is useless; whoever started it should see it end. When nobody has asked for a minute, it
+    gives back the memory that it does not need.
 
     While requests still run, it answers: `/health` says `draining`, all other requests are told to retry.
     """
@@ -50,6 +52,7 @@ class DrainingServer(uvicorn.Server):
         self._clock = clock
         self._answered = 0
         self._since = clock()
+        self._rests = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen. uvicorn's `backlog` is only how many connections are accepted before anything else has its turn."""
@@ -61,8 +64,12 @@ class DrainingServer(uvicorn.Server):
         """Whether to end: it was told to, its model has failed, or it has been idle for too long."""
         state, now = self.server_state, self._clock()
         if state.tasks or state.total_requests != self._answered:
-            self._answered, self._since = state.total_requests, now
-        elif self._idle_seconds is not None and now - self._since >= self._idle_seconds:
+            self._answered, self._since, self._rests = state.total_requests, now, False
+        idle = now - self._since
+        if idle >= _REST_SECONDS and not self._rests:
+            self._rests = True
+            await asyncio.to_thread(give_back_memory)
+        if self._idle_seconds is not None and idle >= self._idle_seconds:
             _log.info("the server was idle for too long and stops")
             self.should_exit = True
         if self._loader.failure is not None:

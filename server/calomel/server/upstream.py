@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from calomel.infer import llama_cpp
 from calomel.infer.completer import CompleterError
+from calomel.infer.launch import open_llama
 from calomel.infer.remote import is_loopback
 from calomel.infer.upstream.exchange import target_of
 from calomel.server.errors import StartError
 from calomel.server.settings import NAMES, ServeSettings, load
+from calomel.workspace.settings import ServerSettings
 
 if TYPE_CHECKING:
     from calomel.infer.in_process import EngineCompleter
@@ -54,10 +57,14 @@ def upstream_at(address: str) -> UpstreamCompleter:
 def open_either(
     model: Path | None, device: str, threads: int | None, upstream: str | None
 ) -> EngineCompleter | UpstreamCompleter:
-    """The model that a command's options name: in this process, or at the address `upstream`.
+    """The model that a command's options name: in this process, in llama.cpp, or at the address `upstream`.
 
-    Raises what `upstream_at` and `calomel.infer.in_process.open_completer` raise.
+    Raises what `upstream_at`, `open_llama` and `calomel.infer.in_process.open_completer` raise.
     """
+    if upstream is not None:
+        return upstream_at(upstream)
+    if model is not None and llama_cpp.opens(model):
+        return open_llama(ServerSettings(model=model.absolute(), device=device, threads=threads))
     from calomel.infer.in_process import open_completer  # imports torch
 
-    return open_completer(model, device, threads) if upstream is None else upstream_at(upstream)
+    return open_completer(model, device, threads)
