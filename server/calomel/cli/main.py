@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         name = error.name or ""
         if name.startswith("calomel"):
             raise
-        _report(*_missing(name.partition(".")[0], words))
+        _report(*_missing(name, words))
         raise SystemExit(1) from error
     except OSError as error:
         # A folder that is not ours, a full disk (whose error may not name the file): no case for a traceback.
@@ -73,11 +73,12 @@ def _missing(package: str, words: Sequence[str]) -> tuple[str, str]:
     """What to say of a package that the command needs and nobody installed, and how to get it."""
     from calomel.infer.extras import ENGINE, NAME_UPSTREAM, NO_MODEL, installing_engine, without_engine
 
-    if package in ENGINE:
+    top = package.partition(".")[0]
+    if top in ENGINE:
         if not _ASKING.isdisjoint(words[:1]):
             return NO_MODEL, without_engine(NAME_UPSTREAM)
         return f"the package {package} is missing", installing_engine()
-    extra = _EXTRAS.get(package)
+    extra = _EXTRAS.get(top)
     if extra == "bench" and not _TRAINING.isdisjoint(words[:1]):
         extra = "train"
     how = f"install Calomel's extra `{extra}`: see docs/install.md#extras" if extra else "install Calomel again"
