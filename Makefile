@@ -26,6 +26,11 @@ PYTHON ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-input --constraint constraints.txt
 
+# The NVIDIA driver's, on Linux and in WSL2.
+CARDS := $(wildcard /proc/driver/nvidia/version /usr/lib/wsl/lib/nvidia-smi)
+SMALL_TORCH := $(if $(CARDS)$(filter-out Linux,$(shell uname -s)),,$(PIP) --retries 1 --no-deps \
+    --index-url https://download.pytorch.org/whl/cpu torch 2>/dev/null || true)
+
 try: $(VENV)/.installed-base
 	@$(BIN)/calomel try
 
@@ -121,10 +126,12 @@ $(BIN)/python:
 	echo "On Debian or Ubuntu: sudo apt-get install python3 python3-venv. Or name one: make PYTHON=/path/to/python3.12" >&2
 	exit 1
 
-# Running needs the base dependencies alone; the tools of `make test` come with it.
+# nano needs the engine; the tools of `make test` come with it. On Linux, the package index has torch for NVIDIA's cards,
+# which is 5 GB: where no driver of a card is, the build for processors is taken first, if it can be had.
 $(VENV)/.installed-base: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Calomel and what it needs into $(VENV) (once; torch is the large part)"
-	$(PIP) --editable .
+	$(SMALL_TORCH)
+	$(PIP) --editable '.[engine]'
 	touch $@
 
 # Packing needs one tool, and neither torch nor the test tools.
@@ -134,5 +141,6 @@ $(VENV)/.installed-build: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Calomel, the test tools and what they need into $(VENV) (once)"
+	$(SMALL_TORCH)
 	$(PIP) --editable '.[dev]'
 	touch $@ $(VENV)/.installed-base

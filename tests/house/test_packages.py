@@ -71,6 +71,10 @@ WANTED_BY_ONE = {
     "gguf": "gguf",
     "transformers": "gguf",
     "xllamacpp": "llama",
+    "torch": "engine",
+    "tokenizers": "engine",
+    "safetensors": "engine",
+    "llguidance": "engine",
 }
 
 

@@ -17,6 +17,8 @@ const ASK_MS = 10_000;
 const UNFINISHED_MS = 3_600_000;
 // torch for Linux comes with libraries of some GB for NVIDIA's cards, unless it is of this index. Without it, it is large.
 const SMALL_TORCH = ["--no-deps", "--index-url", "https://download.pytorch.org/whl/cpu", "torch>=2.11"];
+// The NVIDIA driver's, on Linux and in WSL2.
+const CARDS = ["/proc/driver/nvidia/version", "/usr/lib/wsl/lib/nvidia-smi"];
 const OFFLINE =
   /NewConnectionError|ConnectTimeout|ProxyError|name resolution|getaddrinfo|dns error|Network is unreachable|tcp connect error|error sending request|client error \(Connect\)/i;
 
@@ -86,8 +88,13 @@ export function commands({ kind, program }: Tool, folder: string, requirement: s
   return [
     { words: [program, ...make, folder], optional: false },
     ...(small ? [{ words: [...pip, ...SMALL_TORCH], optional: true }] : []),
-    { words: [...pip, requirement], optional: false },
+    { words: [...pip, withEngine(requirement)], optional: false },
   ];
+}
+
+/** A wheel with the extra that nano needs, as pip and uv read it. */
+function withEngine(wheel: string): string {
+  return wheel.startsWith("https://") ? `calomel[engine] @ ${wheel}` : `${wheel}[engine]`;
 }
 
 /** Install it. Rejects with a sentence for the user; what was there before serves on then. */
@@ -101,7 +108,7 @@ export async function install(
   mkdirSync(storage, { recursive: true });
   tidy(storage);
   const folder = join(storage, String(Date.now()));
-  const small = process.platform === "linux" && !existsSync("/proc/driver/nvidia/version");
+  const small = process.platform === "linux" && !CARDS.some((each) => existsSync(each));
   try {
     for (const { words, optional } of commands(tool, folder, wanted.requirement, small)) {
       tell(words.join(" "));

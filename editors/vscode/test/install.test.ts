@@ -31,7 +31,7 @@ function python(name = "python3"): string {
   return program(name, `echo "$@" >> ${log}\n[ "$1" = -c ] && exit 0\n${make}\n${pip}\nexit 0`);
 }
 
-const WANTED = { requirement: "calomel==0.2.0", version: "0.2.0" };
+const WANTED = { requirement: "/w/calomel-0.2.0-py3-none-any.whl", version: "0.2.0" };
 
 async function run(tool: string, kind: "uv" | "python" = "uv", signal = new AbortController().signal): Promise<string[]> {
   const lines: string[] = [];
@@ -70,10 +70,12 @@ test("uv is what installs it, or else a Python that suits", () => {
 
 test("where no card is torch is the small one, if it can be had", async () => {
   for (const kind of ["uv", "python"] as const) {
-    const all = commands({ kind, program: "/p" }, "/s/1", "calomel==1", true);
+    const all = commands({ kind, program: "/p" }, "/s/1", "/w/calomel-1.whl", true);
     assert.deepEqual(all.map(({ optional }) => optional), [false, true, false]);
     assert.match(all[1]?.words.join(" ") ?? "", / install .*--no-deps --index-url \S+cpu torch>=/);
-    assert.equal(commands({ kind, program: "/p" }, "/s/1", "calomel==1", false).length, 2);
+    const [, other] = commands({ kind, program: "/p" }, "/s/1", "https://example.org/calomel-1.whl", false);
+    assert.equal(all[2]?.words.at(-1), "/w/calomel-1.whl[engine]");
+    assert.equal(other?.words.at(-1), "calomel[engine] @ https://example.org/calomel-1.whl");
   }
   const uv = program("uv", `case "$*" in *torch*) exit 1;; *venv*) mkdir -p "$4/bin";; *) cp "$0" "$(dirname "$4")/calomel"; esac`);
   await run(uv);
@@ -82,7 +84,7 @@ test("where no card is torch is the small one, if it can be had", async () => {
 
 test("Python makes an environment with its own pip", async () => {
   await run(python(), "python");
-  assert.match(readFileSync(join(folder, "asked"), "utf8"), /^-m venv \S+\n(?:.*\n)?-m pip install .* calomel==0\.2\.0\n$/);
+  assert.match(readFileSync(join(folder, "asked"), "utf8"), /^-m venv \S+\n(?:.*\n)?-m pip install .* \S+0\.2\.0-py3-none-any\.whl\[engine\]\n$/);
   const { program: calomel, version } = installed(storage) ?? {};
   assert.ok(version === "0.2.0" && calomel !== undefined && existsSync(calomel));
 });

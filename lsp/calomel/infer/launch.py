@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from calomel.infer import llama_cpp, runtime_file
 from calomel.infer.completer import PROTOCOL_VERSION, Completer, CompleterError, version
 from calomel.infer.door import Door, OpenDoor
+from calomel.infer.extras import NO_MODEL, SET_UPSTREAM, has_engine, without_engine
 from calomel.infer.remote import Endpoint, HttpCompleter, problem_of
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder
 from calomel.storage import SecretFileError, only_one, open_private, open_regular, process_of, psutil, read_secret
@@ -84,8 +85,11 @@ class Wish:
 def start_server(wish: Wish) -> ServerRecord:
     """Start a server, unless somebody else just did; returns when it listens (the model may still load). Blocks.
 
-    Raises CompleterError with the last line of the server's log if it does not start.
+    Raises CompleterError if the engine is not installed, and with the last line of the server's log if it does not
+    start.
     """
+    if wish.llama is None and not has_engine():
+        raise CompleterError("failed", f"{NO_MODEL}: {without_engine(SET_UPSTREAM)}")
     seconds = START_SECONDS if wish.llama is None else _LOADING_SECONDS
     until = time.monotonic() + seconds
     with _lock(wish.path, until):

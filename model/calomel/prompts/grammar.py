@@ -89,9 +89,7 @@ def json_form(schema: Mapping[str, Any]) -> AnswerForm:
     Raises:
         GrammarError: it is too large or too deep, or refers to something outside of itself.
     """
-    from llguidance import LLMatcher  # a compiled library, not needed before a form is used
-
-    return AnswerForm(LLMatcher.grammar_from_json_schema(checked_schema(schema), overrides=_OPTIONS))
+    return AnswerForm(_library().grammar_from_json_schema(checked_schema(schema), overrides=_OPTIONS))
 
 
 def pattern_form(pattern: str) -> AnswerForm:
@@ -100,12 +98,19 @@ def pattern_form(pattern: str) -> AnswerForm:
     Raises:
         GrammarError: it is too long.
     """
-    from llguidance import LLMatcher
-
     if len(pattern) > MAX_PATTERN_CHARACTERS:
         raise GrammarError(f"the pattern is longer than {MAX_PATTERN_CHARACTERS} characters")
     _check_pattern(pattern)
-    return AnswerForm(LLMatcher.grammar_from_regex(pattern))
+    return AnswerForm(_library().grammar_from_regex(pattern))
+
+
+def _library() -> type[LLMatcher]:
+    """A compiled library of the extra `engine`, not needed before a form is used. Raises GrammarError without it."""
+    try:
+        from llguidance import LLMatcher
+    except ModuleNotFoundError:
+        raise GrammarError("without Calomel's own engine there are neither schemas nor patterns: remove it") from None
+    return LLMatcher
 
 
 def embedded(schema: Mapping[str, Any]) -> str:

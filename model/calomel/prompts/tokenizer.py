@@ -15,12 +15,13 @@ from functools import lru_cache
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
-
-from tokenizers import Encoding
-from tokenizers import Tokenizer as FastTokenizer
+from typing import TYPE_CHECKING, Any, Final
 
 from calomel.storage import MOST_TABLE_BYTES, read_whole
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding
+    from tokenizers import Tokenizer as FastTokenizer
 
 END, MASK, PAD = "<|end|>", "<|mask|>", "<|pad|>"
 FILE, SUFFIX, PREFIX, NEAR, MIDDLE = "<|file|>", "<|suffix|>", "<|prefix|>", "<|near|>", "<|middle|>"
@@ -239,6 +240,8 @@ class Tokenizer(TextTokenizer):
     @classmethod
     def from_file(cls, path: Path) -> Tokenizer:
         """Read a `tokenizer.json`; raises TokenizerError if that is impossible."""
+        from tokenizers import Tokenizer as FastTokenizer  # of the extra `engine`
+
         try:
             text = read_whole(path, MOST_TABLE_BYTES).decode("utf-8")
             _check_order(json.loads(text)["model"])

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from calomel.cli.output import plural
 from calomel.infer import runtime_file
 from calomel.infer.completer import Completer, CompleteRequest, CompleterError
+from calomel.infer.extras import has_engine, without_engine
 from calomel.infer.launch import answers
 from calomel.infer.remote import is_loopback
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, socket_in
@@ -253,11 +254,15 @@ def check_model(settings: ServeSettings) -> Iterator[Finding]:
     except ModelNameError as error:
         yield fail("model", str(error), "list them: calomel models list")
         return
-    yield check_folder(folder)
-    device = check_device(settings.device)
-    yield device
-    if device.level == "ok":
-        yield from _memory(folder, settings)
+    if has_engine():
+        yield check_folder(folder)
+        device = check_device(settings.device)
+        yield device
+        if device.level == "ok":
+            yield from _memory(folder, settings)
+    else:
+        found = "none is installed: `calomel serve` works with `upstream` only"
+        yield warn("model", found, without_engine("set `upstream` to a server that has one"))
     yield _grammars()
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 import subprocess
-import sys
 import warnings
-from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
+
+from calomel.infer.extras import installing
 
 # What PyTorch calls the builds of CUDA for which it has wheels, by the lowest CUDA that the driver must support. They
 # are there for all versions that Calomel runs with (https://github.com/pytorch/pytorch/issues/190355).
@@ -120,10 +119,8 @@ def _build() -> str | None:
 def _install(torch: Any, build: str | None) -> str:
     if build is None:
         return "install a newer NVIDIA driver, or use cpu"
-    python = shlex.quote(sys.executable)
-    installer = f"{python} -m pip install" if find_spec("pip") else f"uv pip install --python {python}"
     version = torch.__version__.partition("+")[0]
-    return f"{installer} torch=={version}+{build} --index-url {_INDEX}{build}"
+    return installing(f"torch=={version}+{build} --index-url {_INDEX}{build}")
 
 
 def _driver() -> tuple[int, ...] | None:

@@ -145,6 +145,7 @@ def _model(side: Side) -> Iterator[Finding]:
 def _own(side: Side) -> Iterator[Finding]:
     """The model in a server of the editors' own; it is asked if it runs, and started by nobody but an editor."""
     from calomel.infer import llama_cpp
+    from calomel.infer.extras import SET_UPSTREAM, has_engine, without_engine
     from calomel.infer.launch import model_folder
     from calomel.weights import nano_path
 
@@ -161,6 +162,9 @@ def _own(side: Side) -> Iterator[Finding]:
         return
     if llama_cpp.opens(folder):
         yield ok("editors' model", f"{folder}, in a llama.cpp that the first editor starts")
+        return
+    if not has_engine():
+        yield fail("editors' model", f"none is installed ({where})", without_engine(SET_UPSTREAM))
         return
     files = check_folder(folder, "editors' model")
     if files.level == "ok":

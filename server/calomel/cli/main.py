@@ -26,6 +26,8 @@ _EXTRAS: Final = {
     "zstandard": "bench",
 }
 _TRAINING: Final = {"corpus", "edits", "train"}
+# Another server can have their model.
+_ASKING: Final = {"fill", "replay", "try"}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -44,9 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         program()(args=words, prog_name="calomel")
     except ModuleNotFoundError as error:
-        if (error.name or "").startswith("calomel"):
+        name = error.name or ""
+        if name.startswith("calomel"):
             raise
-        _report(f"the package {error.name} is missing", _extra(error.name or "", words))
+        _report(*_missing(name, words))
         raise SystemExit(1) from error
     except OSError as error:
         # A folder that is not ours, a full disk (whose error may not name the file): no case for a traceback.
@@ -66,12 +69,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(status) from error
 
 
-def _extra(package: str, words: Sequence[str]) -> str:
-    """How to get a package that the command needs."""
-    extra = _EXTRAS.get(package.partition(".")[0])
+def _missing(package: str, words: Sequence[str]) -> tuple[str, str]:
+    """What to say of a package that the command needs and nobody installed, and how to get it."""
+    from calomel.infer.extras import ENGINE, NAME_UPSTREAM, NO_MODEL, installing_engine, without_engine
+
+    top = package.partition(".")[0]
+    if top in ENGINE:
+        if not _ASKING.isdisjoint(words[:1]):
+            return NO_MODEL, without_engine(NAME_UPSTREAM)
+        return f"the package {package} is missing", installing_engine()
+    extra = _EXTRAS.get(top)
     if extra == "bench" and not _TRAINING.isdisjoint(words[:1]):
         extra = "train"
-    return f"install Calomel's extra `{extra}`: see docs/install.md#extras" if extra else "install Calomel again"
+    how = f"install Calomel's extra `{extra}`: see docs/install.md#extras" if extra else "install Calomel again"
+    return f"the package {package} is missing", how
 
 
 def _report(what: str, hint: str = "") -> None:

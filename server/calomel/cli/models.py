@@ -372,6 +372,10 @@ def _family_name(folder: Path) -> str:
     # Our own format is recognised without the families, which import PyTorch.
     if "diffusion" in config:
         return "calomel"
+    from calomel.infer.extras import has_engine
+
+    if not has_engine():
+        return "unknown"
     from calomel.engine import CheckpointError
     from calomel.families.table import find
 

@@ -20,6 +20,7 @@ from fastapi import FastAPI
 
 from calomel.infer import runtime_file
 from calomel.infer.completer import PROTOCOL_VERSION, Answerer, CompleterError, version
+from calomel.infer.extras import NAME_UPSTREAM, NO_MODEL, has_engine, without_engine
 from calomel.infer.remote import is_loopback
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder
 from calomel.prompts.parts import PromptParts
@@ -91,6 +92,8 @@ def serve(settings: ServeSettings, out: TextIO = sys.stdout) -> None:
 def build_app(settings: ServeSettings, allowed: Tokens) -> FastAPI:
     """The application, which opens the model when it starts. Raises StartError."""
     upstream = upstream_of(settings)
+    if upstream is None and not has_engine():
+        raise StartError(f"{NO_MODEL}: {without_engine(NAME_UPSTREAM)}")
 
     def opened() -> Answerer:
         # Imports create no garbage worth a search: without any, PyTorch is imported in nine tenths of the time.

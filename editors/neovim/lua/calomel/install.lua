@@ -18,6 +18,8 @@ local ASK_MS = 10000
 local UNFINISHED_S = 3600
 -- torch for Linux comes with libraries of some GB for NVIDIA's cards, unless it is of this index. Without it, it is large.
 local SMALL_TORCH = { "--no-deps", "--index-url", "https://download.pytorch.org/whl/cpu", "torch>=2.11" }
+-- The NVIDIA driver's, on Linux and in WSL2.
+local CARDS = { "/proc/driver/nvidia/version", "/usr/lib/wsl/lib/nvidia-smi" }
 -- What uv and pip say where nothing answers.
 local OFFLINE = {
     "NewConnectionError",
@@ -217,13 +219,16 @@ function M.run(wheel)
     vim.fn.mkdir(root(), "p")
     tidy()
     local folder = vim.fs.joinpath(root(), tostring(os.time()))
-    local small = vim.uv.os_uname().sysname == "Linux" and not vim.uv.fs_stat("/proc/driver/nvidia/version")
+    local small = vim.uv.os_uname().sysname == "Linux" and not vim.iter(CARDS):any(vim.uv.fs_stat)
     local make, install = tool(folder)
     if not make then
         say(NO_TOOL, vim.log.levels.ERROR)
         return
     end
-    local all = { make, joined(install, requirement) }
+    -- The extra that nano needs, as pip and uv read it.
+    local wanted = vim.startswith(requirement, "https://") and "calomel[engine] @ " .. requirement
+        or requirement .. "[engine]"
+    local all = { make, joined(install, wanted) }
     if small then
         table.insert(all, 2, joined(install, SMALL_TORCH))
     end
