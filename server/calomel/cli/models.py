@@ -46,6 +46,45 @@ def list_() -> None:
 
 
 @models.command()
+def use(
+    name: Annotated[str | None, typer.Argument(help="Name from `calomel models list`, folder or GGUF file.")] = None,
+    upstream: Annotated[
+        str | None, typer.Option(metavar="URL", help="Use the model of this server; NAME is its name there, if any.")
+    ] = None,
+) -> None:
+    """Choose the model for all editors.
+
+    It writes the choice under [server] in your own calomel.toml, and names the editors whose own settings win.
+    """
+    from calomel.cli import choice
+    from calomel.cli.editor import here
+    from calomel.server.settings import load
+    from calomel.workspace.settings import user_settings_path
+
+    if upstream is None and name is None:
+        raise InputError("no model is named", "calomel models use NAME; calomel models list has the names")
+    before, later = choice.choice(), ""
+    if upstream is not None:
+        wanted = {"upstream": upstream, **({} if name is None else {"upstream_model": name})}
+        later = choice.why_silent(wanted)
+    else:
+        wanted = {"model": choice.name_of(name or "")}
+    place = user_settings_path()
+    watched = place.parent.is_dir() and not place.is_symlink()
+    choice.choose(wanted)
+    now = choice.choice()
+    say(f"{choice.described(now)} is the model for all editors, in {place}.")
+    if not choice.is_same(before, now):
+        say(f"Before: {choice.described(before)}.")
+        say("Running editors follow within a second." if watched else "Restart Calomel in running editors.")
+    if later:
+        say(f"It does not answer now: {later}")
+    for own in choice.own_choices(here(load({}).settings)):
+        asks = f" (it asks {own.model})" if own.model else ""
+        say(f"{own.editor} does not follow{asks}: {own.advice}")
+
+
+@models.command()
 def info(name: _Name) -> None:
     """Show a model's configuration, as its files have it."""
     folder = _folder(name)
