@@ -209,3 +209,22 @@ def test_editors_whose_own_settings_win_are_named(run: Runner, home: Path) -> No
             f"{home}/.config/calomel/calomel.toml, or use --model"
         ),
     ]
+
+
+def test_the_list_marks_the_choice_and_says_what_runs_each(run: Runner, home: Path, mine: str) -> None:
+    pytest.importorskip("xllamacpp", reason="pip install xllamacpp")
+    packed(home / ".lmstudio/models/me/small/small.gguf")
+    packed(models_folder() / "brought" / "a.gguf")
+    in_vs_code(home, **{"server.model": "elsewhere"})
+    assert run("models", "use", mine).status == 0
+    lines = run("models", "list").out.splitlines()
+    rows = [line.split("  ") for line in lines[:4]]
+    assert [[cell.strip() for cell in row if cell.strip()] for row in rows] == [
+        ["nano", "12 MiB", "calomel", "own engine", "shipped"],
+        ["brought", "0 MiB", "GGUF", "llama.cpp", "models folder"],
+        ["*", "mine", "12 MiB", "calomel", "own engine", "models folder"],
+        ["me/small", "0 MiB", "GGUF", "llama.cpp", "LM Studio"],
+    ]
+    assert lines[-1].startswith("VS Code does not follow (it asks elsewhere): remove calomel.server.model from ")
+    assert run("models", "use", "--upstream", NOBODY).status == 0
+    assert f"*  the model at {NOBODY}" in run("models", "list").out

@@ -22,7 +22,7 @@ from calomel.infer.completer import CompleterError
 from calomel.infer.launch import model_folder
 from calomel.storage import write_whole
 from calomel.weights import gguf_in
-from calomel.weights.folders import SHIPPED, ModelNameError, folder_of, is_model, known, of_others
+from calomel.weights.folders import SHIPPED, ModelFolder, ModelNameError, folder_of, is_model, known, of_others
 from calomel.workspace.settings import CHOICE, ServerSettings, load_settings, user_settings_path
 
 # Settings that say where an upstream is and how it is asked; they stay while its address does.
@@ -48,6 +48,28 @@ def described(server: ServerSettings) -> str:
     if server.upstream is not None:
         return f"{server.upstream_model or 'the model'} at {without_credentials(server.upstream)}"
     return str(server.model or SHIPPED)
+
+
+def is_of(server: ServerSettings, model: ModelFolder) -> bool:
+    """Whether these settings choose a model of this machine."""
+    return (server.url, server.upstream) == (None, None) and str(server.model or SHIPPED) in {
+        model.name,
+        model.name.replace("/", "--"),
+        str(model.path),
+    }
+
+
+_UNPACKS: Final = ("gguf", "transformers")
+
+
+def runs_in(place: Path, family: str) -> str:
+    """What would run a model, or what is missing, in words."""
+    if llama_cpp.opens(place):
+        return "llama.cpp"
+    if gguf_in(place) is not None:
+        own = all(find_spec(package) for package in _UNPACKS)
+        return "own engine, if Llama, Qwen2 or Qwen3" if own else "needs Calomel's extra llama"
+    return "own engine" if family != "unknown" else "nothing here"
 
 
 def is_same(one: ServerSettings, other: ServerSettings) -> bool:
@@ -141,6 +163,12 @@ class Own:
     editor: str
     model: str
     advice: str
+
+    @property
+    def told(self) -> str:
+        """In one line."""
+        asks = f" (it asks {self.model})" if self.model else ""
+        return f"{self.editor} does not follow{asks}: {self.advice}"
 
 
 def own_choices(here: Here) -> Iterator[Own]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from calomel.cli.output import CommandError, InputError, Quantize, columns, markdown, model_info, plural, say
+from calomel.cli.output import CommandError, InputError, Quantize, columns, markdown, model_info, plural, say, visible
 from calomel.storage import processors, read_object
+from calomel.weights import gguf_in
 from calomel.weights.gguf import FASTER_ON_A_CPU
 
 if TYPE_CHECKING:
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
     from calomel.families.plan import MemoryPlan
 
 
-models = typer.Typer(help="List, inspect, plan and fetch models.", no_args_is_help=True, rich_markup_mode=None)
+models = typer.Typer(
+    help="List, choose, inspect, plan, fetch and remove models.", no_args_is_help=True, rich_markup_mode=None
+)
 
 _Name = Annotated[str, typer.Argument(help="Name from `calomel models list`, or a folder.")]
 _Number = Annotated[
@@ -37,12 +41,26 @@ _GIB: Final = 1024 * _MIB
 def list_() -> None:
     """List the models on this machine.
 
-    It shows the shipped one, the models folder, and the hub's cache.
+    It shows the shipped one, the models folder, the hub's cache, and the GGUF files of Ollama and LM Studio, with what
+    would run each. A * marks the choice for all editors.
     """
-    from calomel.weights.folders import known, models_folder
+    from calomel.cli import choice
+    from calomel.cli.editor import here
+    from calomel.server.settings import load
+    from calomel.weights.folders import known, models_folder, of_others
 
-    say(columns((each.name, _size_of(each.path), _family_name(each.path), each.source) for each in known()))
+    now = choice.choice()
+    rows: list[tuple[str, ...]] = []
+    for each in (*known(), *of_others()):
+        kind = _family_name(each.path)
+        mark = "*" if choice.is_of(now, each) else ""
+        rows.append((mark, each.name, _size_of(each.path), kind, choice.runs_in(each.path, kind), each.source))
+    if not any(mark for mark, *_ in rows):
+        rows.append(("*", choice.described(now), "", "", "", "in your calomel.toml"))
+    say(columns(rows))
     say(f"\nModels folder: {models_folder()}")
+    for own in choice.own_choices(here(load({}).settings)):
+        say(own.told)
 
 
 @models.command()
@@ -80,8 +98,7 @@ def use(
     if later:
         say(f"It does not answer now: {later}")
     for own in choice.own_choices(here(load({}).settings)):
-        asks = f" (it asks {own.model})" if own.model else ""
-        say(f"{own.editor} does not follow{asks}: {own.advice}")
+        say(own.told)
 
 
 @models.command()
@@ -286,6 +303,51 @@ def path(name: _Name) -> None:
 
 
 @models.command()
+def remove(
+    name: Annotated[str, typer.Argument(help="Name of a model that `calomel models fetch` brought.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
+) -> None:
+    """Delete a fetched model.
+
+    It deletes only what `calomel models fetch` brought into the models folder.
+    """
+    from calomel.cli import choice
+    from calomel.cli.editor import here
+    from calomel.server.settings import load
+
+    folder = _fetched_folder(name)
+    now = choice.choice()
+    if now.url is None and now.upstream is None and str(now.model) in {name, folder.name, str(folder)}:
+        raise InputError(f"{name} is the model for all editors", "calomel models use nano")
+    for own in choice.own_choices(here(load({}).settings)):
+        if own.model in {name, folder.name, str(folder)}:
+            raise InputError(f"{name} is the model of {own.editor}", own.advice)
+    size = sum(each.lstat().st_size for each in folder.rglob("*") if each.is_symlink() or not each.is_dir())
+    if not yes:
+        if not sys.stdin.isatty():
+            raise InputError(f"{folder} ({size / _GIB:.2f} GiB) would be deleted", "add --yes")
+        typer.confirm(f"Delete {visible(str(folder))} ({size / _GIB:.2f} GiB)?", abort=True)
+    # Half of it would look like a model.
+    gone = folder.rename(folder.with_name(f".{folder.name}.{os.getpid()}"))
+    shutil.rmtree(gone)
+    say(f"Deleted {folder}: {size:,} bytes are free again.")
+
+
+def _fetched_folder(name: str) -> Path:
+    """The folder of a fetched model. Raises InputError for any other, and ModelNameError for a link out."""
+    from calomel.weights.folders import SHIPPED, models_folder, named
+
+    if name == SHIPPED:
+        raise InputError(f"{SHIPPED} is part of Calomel")
+    folder = named(name.replace("/", "--"))
+    if folder is None:
+        raise InputError(f"{models_folder()} has no {name}; models of other programs are theirs to delete")
+    if folder.is_symlink() or not (folder / _SOURCE_FILE).is_file():
+        raise InputError(f"{folder} was not fetched by Calomel: delete it yourself")
+    return folder
+
+
+@models.command()
 def fetch(
     repository: Annotated[str, typer.Argument(metavar="REPO[@REVISION]", help="Repository on the Hugging Face hub.")],
     name: Annotated[str | None, typer.Option(help="Folder name to store it under. Default: owner--name.")] = None,
@@ -404,6 +466,8 @@ def _keep_data_only(folder: Path) -> None:
 
 
 def _family_name(folder: Path) -> str:
+    if not (folder / "config.json").is_file() and gguf_in(folder) is not None:
+        return "GGUF"
     try:
         config = read_object(folder / "config.json", ValueError)
     except ValueError:
