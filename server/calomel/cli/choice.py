@@ -52,11 +52,9 @@ def described(server: ServerSettings) -> str:
 
 def is_of(server: ServerSettings, model: ModelFolder) -> bool:
     """Whether these settings choose a model of this machine."""
-    return (server.url, server.upstream) == (None, None) and str(server.model or SHIPPED) in {
-        model.name,
-        model.name.replace("/", "--"),
-        str(model.path),
-    }
+    chosen = str(server.model or SHIPPED)
+    names = chosen == str(model.path) or chosen.replace("/", "--") == model.name.replace("/", "--")
+    return names and server.url is None and server.upstream is None
 
 
 _UNPACKS: Final = ("gguf", "transformers")

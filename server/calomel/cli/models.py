@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from calomel.cli.hub import SOURCE_FILE, fetch_gguf
 from calomel.cli.output import CommandError, InputError, Quantize, columns, markdown, model_info, plural, say, visible
 from calomel.storage import processors, read_object
 from calomel.weights import gguf_in
@@ -342,38 +343,46 @@ def _fetched_folder(name: str) -> Path:
     folder = named(name.replace("/", "--"))
     if folder is None:
         raise InputError(f"{models_folder()} has no {name}; models of other programs are theirs to delete")
-    if folder.is_symlink() or not (folder / _SOURCE_FILE).is_file():
+    if folder.is_symlink() or not (folder / SOURCE_FILE).is_file():
         raise InputError(f"{folder} was not fetched by Calomel: delete it yourself")
     return folder
 
 
 @models.command()
 def fetch(
-    repository: Annotated[str, typer.Argument(metavar="REPO[@REVISION]", help="Repository on the Hugging Face hub.")],
+    repository: Annotated[
+        str,
+        typer.Argument(
+            metavar="REPO[:QUANT][@REVISION]",
+            help="Repository on the Hugging Face hub; for a GGUF file OWNER/NAME:Q8_0.",
+        ),
+    ],
+    gguf: Annotated[str | None, typer.Option(metavar="FILE", help="Fetch only this GGUF file.")] = None,
     name: Annotated[str | None, typer.Option(help="Folder name to store it under. Default: owner--name.")] = None,
 ) -> None:
     """Fetch a model from the Hugging Face hub.
 
-    It fetches safetensors weights and configuration, never code; without a revision, the newest one, which it records.
+    It fetches safetensors weights and configuration, or one GGUF file, never code; without a revision, the newest one,
+    which it records. A GGUF file is checked, and continued after a break. HF_TOKEN has the token, if one is needed.
     """
-    from calomel.workspace.settings import user_settings_path
-
     repo, _, revision = repository.partition("@")
-    folder, commit = _fetched(repo, revision or None, name)
+    repo, _, quant = repo.partition(":")
+    folder, commit = _fetched(repo, revision or None, name, gguf or quant)
     say(f"{folder} (revision {commit})")
-    say(f'In {user_settings_path()}, for editors:\n[server]\nmodel = "{folder.name}"')
-    say("Or choose it there: “Calomel: Choose a Model” in VS Code, :CalomelModel in Neovim.")
-    say(f"For others: calomel serve --model {folder.name}")
+    say(f"For all editors: calomel models use {folder.name}")
+    if not (gguf or quant):
+        say(f"For others: calomel serve --model {folder.name}")
 
 
-_SOURCE_FILE: Final = "calomel-source.json"
 # Weights that are data (no pickle can hide in them), and files that say how to read them. Never Python.
 _WANTED: Final = ("*.safetensors", "*.json", "merges.txt", "*.jinja", "LICENSE*", "README.md", "MODEL_CARD.md")
 _COMMIT: Final = 40
 
 
-def _fetched(repository: str, revision: str | None, name: str | None) -> tuple[Path, str]:
+def _fetched(repository: str, revision: str | None, name: str | None, gguf: str) -> tuple[Path, str]:
     """Fetch `repository` (owner/name) at `revision` (None: the newest) atomically; returns its folder and commit.
+
+    With `gguf`, it fetches only the file of that name or quantisation.
 
     Raises CommandError.
     """
@@ -392,6 +401,8 @@ def _fetched(repository: str, revision: str | None, name: str | None) -> tuple[P
     for variable in ("HF_HUB_OFFLINE", "CALOMEL_OFFLINE"):
         if os.environ.get(variable, "") not in {"", "0"}:
             raise CommandError(f"{variable} forbids downloads", f"unset {variable}")
+    if gguf:
+        return place, fetch_gguf(repository, revision, gguf, place)
     draft = place.with_name(f".{target}.{os.getpid()}")
     try:
         commit = _download(repository, revision, draft)
@@ -399,7 +410,7 @@ def _fetched(repository: str, revision: str | None, name: str | None) -> tuple[P
         if not is_model(draft):
             raise CommandError(f"{repository} has no config.json with .safetensors weights")
         source = {"repository": repository, "revision": commit}
-        (draft / _SOURCE_FILE).write_text(json.dumps(source) + "\n", encoding="utf-8")
+        (draft / SOURCE_FILE).write_text(json.dumps(source) + "\n", encoding="utf-8")
         draft.rename(place)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -409,7 +420,7 @@ def _fetched(repository: str, revision: str | None, name: str | None) -> tuple[P
 def _source_of(folder: Path) -> str:
     """Where a fetched model came from; empty for one that was not fetched."""
     try:
-        source = read_object(folder / _SOURCE_FILE, ValueError)
+        source = read_object(folder / SOURCE_FILE, ValueError)
         return f"{source['repository']}@{source['revision']}"
     except (OSError, ValueError, KeyError, TypeError):
         return ""
