@@ -211,6 +211,10 @@ FOUND: dict[str, tuple[str, str, tuple[str, ...], int, tuple[str, ...]]] = {
         OWN, '[privacy]\nignore = ["*.sql"]', ("a.sql",), 0,
         ("A pattern in privacy.ignore excludes this file (*.sql).",),
     ),
+    "a server that VS Code names": (
+        VSCODE, '{"calomel.server.url": "http://127.0.0.1:9", "calomel.server.idleMinutes": 5}', (), 1,
+        ("fail  editors' model: no server answers at http://127.0.0.1:9 (server.url in VS Code)",),
+    ),
     "a language that is off in VS Code": (VSCODE, OFF_IN_VSCODE, ("a.go",), 0, ("(go, in VS Code)",)),
 }  # fmt: skip
 

@@ -23,7 +23,10 @@ CONFIG = json.dumps({"max_position_embeddings": 4096, "kinds": ["fill"]})
 
 @pytest.fixture(autouse=True)
 def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.delenv("OLLAMA_MODELS", raising=False)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     for name in ("HF_HUB_OFFLINE", "CALOMEL_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
@@ -68,7 +71,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 def test_the_shipped_model_is_listed_described_and_found(run: Runner) -> None:
     listed, told, place = run("models", "list"), run("models", "info", "nano"), run("models", "path", "nano")
-    assert listed.out.split()[0] == "nano"
+    assert listed.out.split()[:2] == ["*", "nano"]
     assert "shipped" in listed.out
     assert str(models_folder()) in listed.out
     assert "positions  32768" in told.out
@@ -108,7 +111,7 @@ def test_all_models_are_listed(run: Runner, tmp_path: Path) -> None:
     (models_folder() / "no-model").mkdir()
     held(tmp_path / "hub" / "models--me--small" / "snapshots" / ("a" * 40))
     listed = run("models", "list").out.splitlines()
-    assert [line.split()[0] for line in listed[:3]] == ["nano", "mine", "me/small"]
+    assert [line[1:].split()[0] for line in listed[:3]] == ["nano", "mine", "me/small"]
     assert "no-model" not in str(listed)
 
 
@@ -176,6 +179,44 @@ def test_nothing_is_fetched_offline_or_over_what_is_there(
             refused = run("models", "fetch", "me/other").err
         assert refused == f"error: {variable} forbids downloads\ntry: unset {variable}\n"
     assert len(hub.asked) == 2
+
+
+def test_only_what_was_fetched_is_removed(run: Runner, hub: SimpleNamespace, tmp_path: Path) -> None:
+    assert run("models", "fetch", "me/small").status == 0
+    folder, own, other = models_folder() / "me--small", held(models_folder() / "own"), tmp_path / "elsewhere"
+    size = sum(each.stat().st_size for each in folder.iterdir())
+    folder.rename(other)
+    (models_folder() / "out").symlink_to(other)
+    (models_folder() / "in").symlink_to(own)
+    for name in ("nano", "own", "out", "in", "me/small", "../elsewhere", str(other), "own/../own", ".", ""):
+        assert run("models", "remove", name, "--yes").status == 2, name
+    assert other.is_dir()
+    assert own.is_dir()
+
+    other.rename(folder)
+    (folder / "link").symlink_to(tmp_path / "here")
+    asked = run("models", "remove", "me/small")
+    assert (asked.status, "add --yes" in asked.err, folder.is_dir()) == (2, True, True)
+    (folder / "link").unlink()
+    done = run("models", "remove", "me/small", "--yes")
+    assert (done.status, done.out) == (0, f"Deleted {folder}: {size:,} bytes are free again.\n")
+    assert sorted(each.name for each in models_folder().iterdir()) == ["in", "out", "own"]
+    assert (tmp_path / "here").is_dir()
+
+
+def test_a_model_that_editors_ask_is_not_removed(run: Runner, hub: SimpleNamespace, tmp_path: Path) -> None:
+    assert run("models", "fetch", "me/small").status == 0
+    settings, theirs = tmp_path / "config/calomel/calomel.toml", tmp_path / "config/Code/User/settings.json"
+    settings.parent.mkdir(parents=True)
+    theirs.parent.mkdir(parents=True)
+    for name in ("me--small", "me/small", str(models_folder() / "me--small")):
+        settings.write_text(f'[server]\nmodel = "{name}"\n')
+        refused = run("models", "remove", "me/small", "--yes")
+        assert (refused.status, "is the model for all editors" in refused.err) == (2, True)
+    settings.unlink()
+    theirs.write_text('{"calomel.server.model": "me--small"}')
+    assert "me/small is the model of VS Code" in run("models", "remove", "me/small", "--yes").err
+    assert (models_folder() / "me--small").is_dir()
 
 
 class _OfNoKnownLibrary(Exception):  # noqa: N818 (as libraries name them)

@@ -12,6 +12,7 @@ import pytest
 from tests.lsp.editor import ADD, Editor, Script, inline_params
 from tests.server._upstreams import Play, llama_cpp, ollama, served
 
+from calomel.cli.main import main
 from calomel.infer.completer import Completer
 from calomel.infer.upstream import running
 from calomel.infer.upstream.completer import UpstreamCompleter
@@ -328,3 +329,17 @@ async def test_what_is_no_choice_is_refused(editor: Editor, argument: Any) -> No
     await editor.initialize()
     params = {"command": "calomel.useModel", "arguments": [argument]}
     assert await editor.error("workspace/executeCommand", params) == -32602
+
+
+async def test_the_choice_of_the_command_line_is_followed(editor: Editor, servers: Servers, tmp_path: Path) -> None:
+    (tmp_path / "xdg_config_home" / "calomel").mkdir(parents=True)
+    await ready(editor)
+    before = (await editor.command("calomel.status"))["model"]
+    with pytest.raises(SystemExit) as left:
+        await asyncio.to_thread(main, ["models", "use", "--upstream", servers.llama])
+    assert not left.value.code
+    async with asyncio.timeout(10):
+        while (await editor.command("calomel.status"))["model"] in {before, None}:  # noqa: ASYNC110 (nothing is sent)
+            await asyncio.sleep(0.05)
+    await editor.state("ready")
+    assert (await editor.command("calomel.status"))["model"] == "Qwen2.5-Coder-1.5B-Q8_0"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from calomel.weights import gguf_in, nano_path
-from calomel.weights.gguf import GgufError, gguf_of, unfolded
+from calomel.weights.gguf import GgufError, gguf_of, gguf_of_others, unfolded
 
 SHIPPED: Final = "nano"
 # No separator, no leading dot, nothing with a special meaning in a shell or file system.
@@ -21,7 +21,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # `owner/name` of a hub.
 REPOSITORY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 
-Source = Literal["shipped", "models folder", "hub cache"]
+Source = Literal["shipped", "models folder", "hub cache", "Ollama", "LM Studio"]
 
 
 class ModelNameError(ValueError):
@@ -34,7 +34,7 @@ class ModelFolder:
 
     Attributes:
         name: the argument of `--model`.
-        path: its folder.
+        path: its folder, or its GGUF file.
         source: where it was found.
     """
 
@@ -115,7 +115,7 @@ def known() -> Iterator[ModelFolder]:
     yield ModelFolder(SHIPPED, nano_path(), "shipped")
     root = models_folder()
     for folder in sorted(root.iterdir()) if root.is_dir() else ():
-        if NAME.fullmatch(folder.name) and is_model(folder):
+        if NAME.fullmatch(folder.name) and (is_model(folder) or gguf_in(folder) is not None):
             yield ModelFolder(folder.name, folder, "models folder")
     cache = hub_cache()
     for folder in sorted(cache.glob("models--*--*")) if cache.is_dir() else ():
@@ -123,6 +123,12 @@ def known() -> Iterator[ModelFolder]:
         snapshot = cached(name)
         if snapshot is not None:
             yield ModelFolder(name, snapshot, "hub cache")
+
+
+def of_others() -> Iterator[ModelFolder]:
+    """The GGUF files that Ollama and LM Studio have on this machine, by the names that they have there."""
+    for program, name, file in gguf_of_others():
+        yield ModelFolder(name, file, program)
 
 
 def is_model(folder: Path) -> bool:

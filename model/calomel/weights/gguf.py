@@ -6,18 +6,21 @@ tensors, and a link to the file: weights are never copied.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from calomel import storage
 from calomel.storage.failures import cause
 from calomel.weights import gguf_in, weights_id
 from calomel.weights.gguf_header import check_header
 
+_MANIFESTS: Final = "manifests/registry.ollama.ai"
+_LIBRARY: Final = "library"
 LINK: Final = "model.gguf"
 PLACES: Final = "gguf-tensors.json"
 _CLASSES: Final = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
@@ -71,16 +74,37 @@ def by_llama_cpp(file: Path) -> str:
 def gguf_of(name: str) -> Path | None:
     """The file of a model that Ollama fetched (`qwen2.5-coder:1.5b`), or LM Studio (`owner/name`); None without one."""
     model, _, tag = name.partition(":")
-    home = Path(os.environ.get("OLLAMA_MODELS") or Path.home() / ".ollama" / "models").expanduser()
-    owned = model if "/" in model else f"library/{model}"
-    manifest = home / "manifests" / "registry.ollama.ai" / owned / (tag or "latest")
+    home, owned = _ollama(), model if "/" in model else f"{_LIBRARY}/{model}"
+    manifest = home / _MANIFESTS / owned / (tag or "latest")
     if ".." not in manifest.parts and manifest.is_file():
         for layer in storage.read_object(manifest, GgufError).get("layers") or ():
             if str(layer.get("mediaType", "")).endswith(".image.model"):
                 return gguf_in(home / "blobs" / str(layer.get("digest", "")).replace(":", "-"))
-    places = (Path.home() / ".lmstudio" / "models", Path.home() / ".cache" / "lm-studio" / "models")
-    found = (gguf_in(place / name) for place in places if "/" in name and ".." not in Path(name).parts)
+    found = (gguf_in(place / name) for place in _lm_studio() if "/" in name and ".." not in Path(name).parts)
     return next((each for each in found if each is not None), None)
+
+
+def gguf_of_others() -> Iterator[tuple[Literal["Ollama", "LM Studio"], str, Path]]:
+    """Program, name and file of every model that `gguf_of` finds."""
+    manifests = _ollama() / _MANIFESTS
+    for manifest in sorted(manifests.glob("*/*/*")):
+        owner, model, tag = manifest.relative_to(manifests).parts
+        name = f"{model}:{tag}" if owner == _LIBRARY else f"{owner}/{model}:{tag}"
+        with contextlib.suppress(GgufError, OSError, AttributeError, TypeError):
+            if (file := gguf_of(name)) is not None:
+                yield "Ollama", name, file
+    for place in _lm_studio():
+        for folder in sorted(place.glob("*/*/")):
+            if (file := gguf_in(folder)) is not None:
+                yield "LM Studio", folder.relative_to(place).as_posix(), file
+
+
+def _ollama() -> Path:
+    return Path(os.environ.get("OLLAMA_MODELS") or Path.home() / ".ollama" / "models").expanduser()
+
+
+def _lm_studio() -> tuple[Path, ...]:
+    return Path.home() / ".lmstudio" / "models", Path.home() / ".cache" / "lm-studio" / "models"
 
 
 def unfolded(file: Path, name: str | None = None) -> Path:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from calomel.cli.checks import Finding, check_device, check_folder, fail, is_running, ok, warn
-from calomel.cli.editor import VS_CODES, Here, mentioned, settings_of, zed_settings
+from calomel.cli.editor import VS_CODES, Here, VsCode, mentioned, settings_of, zed_settings
 from calomel.infer.completer import CompleterError, ModelInfo
 from calomel.infer.remote import is_loopback
 from calomel.suggest.silence import Silence, SilenceReason
@@ -53,23 +54,25 @@ class Side:
     problems: tuple[SettingProblem, ...]
 
 
-def sides(user_toml: Path, editors: Mapping[str, Mapping[str, Any]], folder: Path | None = None) -> list[Side]:
+def sides(
+    user_toml: Path, editors: Sequence[tuple[VsCode, Mapping[str, Any]]], folder: Path | None = None
+) -> list[Side]:
     """The settings of every editor, and those of VS Code if they differ.
 
     Args:
         user_toml: the user's own file.
-        editors: flat settings of VS Code and each of its relatives, by name.
+        editors: VS Code and its relatives, each with its flat settings.
         folder: its `calomel.toml` counts, too.
     """
     workspace = None if folder is None else folder / "calomel.toml"
     settings, problems = load_settings(user_toml=user_toml, workspace_toml=workspace, most=None)
     layers = [Side(user_toml.name, settings, tuple(problems))]
-    for name, values in editors.items():
+    for editor, values in editors:
         settings, problems = load_settings(
-            user_toml=user_toml, workspace_toml=workspace, configuration=_nested(values), most=None
+            user_toml=user_toml, workspace_toml=workspace, configuration=nested(values), filtered=True, most=None
         )
         if settings != layers[0].settings or len(problems) > len(layers[0].problems):
-            layers.append(Side(name, settings, tuple(problems[len(layers[0].problems) :])))
+            layers.append(Side(editor.name, settings, tuple(problems[len(layers[0].problems) :])))
     return layers
 
 
@@ -180,7 +183,7 @@ def _asked(side: Side, where: str, advice: Mapping[str, str], otherwise: str) ->
     """Ask the model as an editor does; it says what the editor would."""
     server = side.settings.server
     try:
-        info = asyncio.run(_info(server))
+        info = asyncio.run(info_of(server))
     except TimeoutError:
         return fail("editors' model", f"the server does not answer ({where})", advice.get("timeout", otherwise))
     except CompleterError as error:
@@ -190,7 +193,7 @@ def _asked(side: Side, where: str, advice: Mapping[str, str], otherwise: str) ->
     return ok("editors' model", f"{info.id}{through} ({where})")
 
 
-async def _info(server: ServerSettings) -> ModelInfo:
+async def info_of(server: ServerSettings) -> ModelInfo:
     """Describes the model that answers. Raises CompleterError, TimeoutError."""
     from calomel.infer.launch import connect
 
@@ -202,17 +205,22 @@ async def _info(server: ServerSettings) -> ModelInfo:
             await completer.aclose()
 
 
-def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries `calomel.a.b` of an editor's flat settings, as sections."""
+def snake_case(name: str) -> str:
+    """The name of a setting whose name VS Code has in camel case."""
+    return re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+
+
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries `calomel.a.bC` of an editor's flat settings, as sections with `b_c`."""
     result: dict[str, Any] = {}
     for key, value in values.items():
         head, _, rest = key.partition(".")
         section, _, name = rest.partition(".")
         if head == "calomel" and section and section not in _NONE_OF_OURS:
             if name:
-                result.setdefault(section, {})[name] = value
+                result.setdefault(section, {})[snake_case(name)] = value
             elif isinstance(value, Mapping):
-                result.setdefault(section, {}).update(value)
+                result.setdefault(section, {}).update({snake_case(name): each for name, each in value.items()})
     return result
 
 
@@ -224,10 +232,10 @@ _INFERRED: Final = frozenset({"zeta2", "zeta2.1"})
 _BROKEN: Final = "open it in the editor to see the mistake"
 
 
-def vs_code_settings(here: Here) -> dict[str, Mapping[str, Any]]:
-    """The user's settings of VS Code and its relatives, as far as they exist and can be read."""
-    settings = {each.name: settings_of(each.settings(here)) for each in VS_CODES}
-    return {name: values for name, values in settings.items() if values}
+def vs_code_settings(here: Here) -> list[tuple[VsCode, Mapping[str, Any]]]:
+    """VS Code and its relatives with the user's settings of each, as far as they exist and can be read."""
+    settings = ((each, settings_of(each.settings(here))) for each in VS_CODES)
+    return [(each, values) for each, values in settings if values]
 
 
 def check_editors(here: Here) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from calomel.cli.output import CommandError, InputError, Quantize, columns, markdown, model_info, plural, say
+from calomel.cli.hub import SOURCE_FILE, fetch_gguf
+from calomel.cli.output import CommandError, InputError, Quantize, columns, markdown, model_info, plural, say, visible
 from calomel.storage import processors, read_object
+from calomel.weights import gguf_in
 from calomel.weights.gguf import FASTER_ON_A_CPU
 
 if TYPE_CHECKING:
@@ -21,7 +24,9 @@ if TYPE_CHECKING:
     from calomel.families.plan import MemoryPlan
 
 
-models = typer.Typer(help="List, inspect, plan and fetch models.", no_args_is_help=True, rich_markup_mode=None)
+models = typer.Typer(
+    help="List, choose, inspect, plan, fetch and remove models.", no_args_is_help=True, rich_markup_mode=None
+)
 
 _Name = Annotated[str, typer.Argument(help="Name from `calomel models list`, or a folder.")]
 _Number = Annotated[
@@ -37,12 +42,64 @@ _GIB: Final = 1024 * _MIB
 def list_() -> None:
     """List the models on this machine.
 
-    It shows the shipped one, the models folder, and the hub's cache.
+    It shows the shipped one, the models folder, the hub's cache, and the GGUF files of Ollama and LM Studio, with what
+    would run each. A * marks the choice for all editors.
     """
-    from calomel.weights.folders import known, models_folder
+    from calomel.cli import choice
+    from calomel.cli.editor import here
+    from calomel.server.settings import load
+    from calomel.weights.folders import known, models_folder, of_others
 
-    say(columns((each.name, _size_of(each.path), _family_name(each.path), each.source) for each in known()))
+    now = choice.choice()
+    rows: list[tuple[str, ...]] = []
+    for each in (*known(), *of_others()):
+        kind = _family_name(each.path)
+        mark = "*" if choice.is_of(now, each) else ""
+        rows.append((mark, each.name, _size_of(each.path), kind, choice.runs_in(each.path, kind), each.source))
+    if not any(mark for mark, *_ in rows):
+        rows.append(("*", choice.described(now), "", "", "", "in your calomel.toml"))
+    say(columns(rows))
     say(f"\nModels folder: {models_folder()}")
+    for own in choice.own_choices(here(load({}).settings)):
+        say(own.told)
+
+
+@models.command()
+def use(
+    name: Annotated[str | None, typer.Argument(help="Name from `calomel models list`, folder or GGUF file.")] = None,
+    upstream: Annotated[
+        str | None, typer.Option(metavar="URL", help="Use the model of this server; NAME is its name there, if any.")
+    ] = None,
+) -> None:
+    """Choose the model for all editors.
+
+    It writes the choice under [server] in your own calomel.toml, and names the editors whose own settings win.
+    """
+    from calomel.cli import choice
+    from calomel.cli.editor import here
+    from calomel.server.settings import load
+    from calomel.workspace.settings import user_settings_path
+
+    if upstream is None and name is None:
+        raise InputError("no model is named", "calomel models use NAME; calomel models list has the names")
+    before, later = choice.choice(), ""
+    if upstream is not None:
+        wanted = {"upstream": upstream, **({} if name is None else {"upstream_model": name})}
+        later = choice.why_silent(wanted)
+    else:
+        wanted = {"model": choice.name_of(name or "")}
+    place = user_settings_path()
+    watched = place.parent.is_dir() and not place.is_symlink()
+    choice.choose(wanted)
+    now = choice.choice()
+    say(f"{choice.described(now)} is the model for all editors, in {place}.")
+    if not choice.is_same(before, now):
+        say(f"Before: {choice.described(before)}.")
+        say("Running editors follow within a second." if watched else "Restart Calomel in running editors.")
+    if later:
+        say(f"It does not answer now: {later}")
+    for own in choice.own_choices(here(load({}).settings)):
+        say(own.told)
 
 
 @models.command()
@@ -247,32 +304,85 @@ def path(name: _Name) -> None:
 
 
 @models.command()
+def remove(
+    name: Annotated[str, typer.Argument(help="Name of a model that `calomel models fetch` brought.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
+) -> None:
+    """Delete a fetched model.
+
+    It deletes only what `calomel models fetch` brought into the models folder.
+    """
+    from calomel.cli import choice
+    from calomel.cli.editor import here
+    from calomel.server.settings import load
+
+    folder = _fetched_folder(name)
+    now = choice.choice()
+    if now.url is None and now.upstream is None and str(now.model) in {name, folder.name, str(folder)}:
+        raise InputError(f"{name} is the model for all editors", "calomel models use nano")
+    for own in choice.own_choices(here(load({}).settings)):
+        if own.model in {name, folder.name, str(folder)}:
+            raise InputError(f"{name} is the model of {own.editor}", own.advice)
+    size = sum(each.lstat().st_size for each in folder.rglob("*") if each.is_symlink() or not each.is_dir())
+    if not yes:
+        if not sys.stdin.isatty():
+            raise InputError(f"{folder} ({size / _GIB:.2f} GiB) would be deleted", "add --yes")
+        typer.confirm(f"Delete {visible(str(folder))} ({size / _GIB:.2f} GiB)?", abort=True)
+    # Half of it would look like a model.
+    gone = folder.rename(folder.with_name(f".{folder.name}.{os.getpid()}"))
+    shutil.rmtree(gone)
+    say(f"Deleted {folder}: {size:,} bytes are free again.")
+
+
+def _fetched_folder(name: str) -> Path:
+    """The folder of a fetched model. Raises InputError for any other, and ModelNameError for a link out."""
+    from calomel.weights.folders import SHIPPED, models_folder, named
+
+    if name == SHIPPED:
+        raise InputError(f"{SHIPPED} is part of Calomel")
+    folder = named(name.replace("/", "--"))
+    if folder is None:
+        raise InputError(f"{models_folder()} has no {name}; models of other programs are theirs to delete")
+    if folder.is_symlink() or not (folder / SOURCE_FILE).is_file():
+        raise InputError(f"{folder} was not fetched by Calomel: delete it yourself")
+    return folder
+
+
+@models.command()
 def fetch(
-    repository: Annotated[str, typer.Argument(metavar="REPO[@REVISION]", help="Repository on the Hugging Face hub.")],
+    repository: Annotated[
+        str,
+        typer.Argument(
+            metavar="REPO[:QUANT][@REVISION]",
+            help="Repository on the Hugging Face hub; for a GGUF file OWNER/NAME:Q8_0.",
+        ),
+    ],
+    gguf: Annotated[str | None, typer.Option(metavar="FILE", help="Fetch only this GGUF file.")] = None,
     name: Annotated[str | None, typer.Option(help="Folder name to store it under. Default: owner--name.")] = None,
 ) -> None:
     """Fetch a model from the Hugging Face hub.
 
-    It fetches safetensors weights and configuration, never code; without a revision, the newest one, which it records.
+    It fetches safetensors weights and configuration, or one GGUF file, never code; without a revision, the newest one,
+    which it records. A GGUF file is checked, and continued after a break. HF_TOKEN has the token, if one is needed.
     """
-    from calomel.workspace.settings import user_settings_path
-
     repo, _, revision = repository.partition("@")
-    folder, commit = _fetched(repo, revision or None, name)
+    repo, _, quant = repo.partition(":")
+    folder, commit = _fetched(repo, revision or None, name, gguf or quant)
     say(f"{folder} (revision {commit})")
-    say(f'In {user_settings_path()}, for editors:\n[server]\nmodel = "{folder.name}"')
-    say("Or choose it there: “Calomel: Choose a Model” in VS Code, :CalomelModel in Neovim.")
-    say(f"For others: calomel serve --model {folder.name}")
+    say(f"For all editors: calomel models use {folder.name}")
+    if not (gguf or quant):
+        say(f"For others: calomel serve --model {folder.name}")
 
 
-_SOURCE_FILE: Final = "calomel-source.json"
 # Weights that are data (no pickle can hide in them), and files that say how to read them. Never Python.
 _WANTED: Final = ("*.safetensors", "*.json", "merges.txt", "*.jinja", "LICENSE*", "README.md", "MODEL_CARD.md")
 _COMMIT: Final = 40
 
 
-def _fetched(repository: str, revision: str | None, name: str | None) -> tuple[Path, str]:
+def _fetched(repository: str, revision: str | None, name: str | None, gguf: str) -> tuple[Path, str]:
     """Fetch `repository` (owner/name) at `revision` (None: the newest) atomically; returns its folder and commit.
+
+    With `gguf`, it fetches only the file of that name or quantisation.
 
     Raises CommandError.
     """
@@ -291,6 +401,8 @@ def _fetched(repository: str, revision: str | None, name: str | None) -> tuple[P
     for variable in ("HF_HUB_OFFLINE", "CALOMEL_OFFLINE"):
         if os.environ.get(variable, "") not in {"", "0"}:
             raise CommandError(f"{variable} forbids downloads", f"unset {variable}")
+    if gguf:
+        return place, fetch_gguf(repository, revision, gguf, place)
     draft = place.with_name(f".{target}.{os.getpid()}")
     try:
         commit = _download(repository, revision, draft)
@@ -298,7 +410,7 @@ def _fetched(repository: str, revision: str | None, name: str | None) -> tuple[P
         if not is_model(draft):
             raise CommandError(f"{repository} has no config.json with .safetensors weights")
         source = {"repository": repository, "revision": commit}
-        (draft / _SOURCE_FILE).write_text(json.dumps(source) + "\n", encoding="utf-8")
+        (draft / SOURCE_FILE).write_text(json.dumps(source) + "\n", encoding="utf-8")
         draft.rename(place)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -308,7 +420,7 @@ def _fetched(repository: str, revision: str | None, name: str | None) -> tuple[P
 def _source_of(folder: Path) -> str:
     """Where a fetched model came from; empty for one that was not fetched."""
     try:
-        source = read_object(folder / _SOURCE_FILE, ValueError)
+        source = read_object(folder / SOURCE_FILE, ValueError)
         return f"{source['repository']}@{source['revision']}"
     except (OSError, ValueError, KeyError, TypeError):
         return ""
@@ -365,6 +477,8 @@ def _keep_data_only(folder: Path) -> None:
 
 
 def _family_name(folder: Path) -> str:
+    if not (folder / "config.json").is_file() and gguf_in(folder) is not None:
+        return "GGUF"
     try:
         config = read_object(folder / "config.json", ValueError)
     except ValueError:
