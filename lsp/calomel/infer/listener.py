@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -58,9 +59,7 @@ class Listener:
 def user_name(uid: int) -> str:
     """The name of a user of this machine, or the number."""
     try:
-        from pwd import getpwuid
-
-        return getpwuid(uid).pw_name
+        return str(import_module("pwd").getpwuid(uid).pw_name)
     except (ImportError, KeyError):
         return str(uid)
 
@@ -74,7 +73,7 @@ def stranger(server: Place, client: Place, *, remember: bool) -> Listener | None
         remember: note a service's account for later.
     """
     uid = owner(server, client)
-    if uid is None:
+    if uid is None or not hasattr(os, "geteuid"):
         return None  # the system does not tell: SECURITY.md says where
     place = f"[{server[0]}]:{server[1]}" if ":" in server[0] else f"{server[0]}:{server[1]}"
     before = _known().get(place)

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 from msgspec import Meta
@@ -27,6 +27,8 @@ from calomel.storage import is_own, open_private, process_of, rights_of_others
 
 _NAME: Final = "server.json"
 _NAME_CHARACTERS: Final = 16
+# The family of Unix sockets; None on a system without them.
+UNIX: Final[Any] = getattr(socket, "AF_UNIX", None)
 # The least of all systems, without the zero at the end (unix(4) of macOS).
 MOST_SOCKET_BYTES: Final = 103
 _MAX_BYTES: Final = 64 * 1024
@@ -91,7 +93,7 @@ def socket_path(path: Path) -> Path | None:
 
     Beside the file if the path is short enough, else in a folder of the user's own in /tmp.
     """
-    if not hasattr(socket, "AF_UNIX"):
+    if UNIX is None or not hasattr(os, "getuid"):
         return None
     beside = path.with_suffix(".sock")
     if len(os.fsencode(beside)) <= MOST_SOCKET_BYTES:
@@ -112,7 +114,7 @@ def connection(url: str, seconds: float) -> socket.socket:
     if path is None:
         parts = urlsplit(url)
         return socket.create_connection((parts.hostname or "", parts.port or 0), timeout=seconds)
-    talk = socket.socket(socket.AF_UNIX)
+    talk = socket.socket(UNIX)
     try:
         talk.settimeout(seconds)
         talk.connect(path)

@@ -317,9 +317,13 @@ def claim_stdio() -> Transport:
     return Transport(read, lambda data: _write_all(writing, data, over))
 
 
+# What every system takes at once (POSIX).
+_LEAST_PIPE: Final = 512
+
+
 def _write_all(descriptor: int, data: bytes, over: threading.Event) -> None:
     """Write `data`, which waits while nobody reads it; not after the input is `over`. Raises OSError."""
-    view, most = memoryview(data), len(data) if WINDOWS else select.PIPE_BUF
+    view, most = memoryview(data), len(data) if WINDOWS else getattr(select, "PIPE_BUF", _LEAST_PIPE)
     while view:
         # Where a pipe is ready, it takes so many bytes at once.
         if not WINDOWS and not _is_ready(descriptor, over):

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from calomel.cli.output import CommandError, say
 
@@ -54,8 +54,10 @@ class _Forwarder:
         self._path = path
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Not on Windows, where no address is a path.
+        connect: Any = getattr(asyncio, "open_unix_connection", None)
         try:
-            far_reader, far_writer = await asyncio.open_unix_connection(self._path)
+            far_reader, far_writer = await connect(self._path)
         except OSError:
             writer.close()
             return

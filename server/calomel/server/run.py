@@ -22,7 +22,7 @@ from calomel.infer import runtime_file
 from calomel.infer.completer import PROTOCOL_VERSION, Answerer, CompleterError, version
 from calomel.infer.extras import NAME_UPSTREAM, NO_MODEL, has_engine, without_engine
 from calomel.infer.remote import is_loopback
-from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder
+from calomel.infer.runtime_file import UNIX, RuntimeFileError, ServerRecord, check_folder
 from calomel.prompts.parts import PromptParts
 from calomel.server import tokens
 from calomel.server.app import create_app
@@ -167,7 +167,7 @@ def listen_at(path: Path) -> socket.socket:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_folder(path.parent)
         if path.is_socket():
-            with socket.socket(socket.AF_UNIX) as other:
+            with socket.socket(UNIX) as other:
                 other.settimeout(_KNOCK_SECONDS)
                 try:
                     other.connect(str(path))
@@ -179,7 +179,7 @@ def listen_at(path: Path) -> socket.socket:
                     raise StartError(
                         f"cannot listen on {path}: a server that runs already has it; stop it, or choose another path"
                     )
-        listener = socket.socket(socket.AF_UNIX)
+        listener = socket.socket(UNIX)
         try:
             before = os.umask(0o177)
             try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -19,7 +18,7 @@ from urllib.parse import urlsplit
 from msgspec import Meta
 
 from calomel.infer.remote import is_loopback
-from calomel.infer.runtime_file import MOST_SOCKET_BYTES
+from calomel.infer.runtime_file import MOST_SOCKET_BYTES, UNIX
 from calomel.infer.upstream.exchange import is_sendable, problem_of
 from calomel.prompts.renderer import EditKind
 from calomel.server.errors import StartError
@@ -196,7 +195,7 @@ def _refuse_an_open_door(settings: ServeSettings) -> None:
 
 
 def _check_socket(settings: ServeSettings, path: Path) -> None:
-    if not hasattr(socket, "AF_UNIX"):
+    if UNIX is None:
         raise CombinationError("socket: this system has no Unix sockets: use host and port", "socket")
     if len(os.fsencode(path)) > MOST_SOCKET_BYTES:
         message = f"socket is longer than {MOST_SOCKET_BYTES} bytes, which no system allows: {path}"
