@@ -145,11 +145,13 @@ async def test_who_takes_the_port_of_ones_own_server_learns_neither_text_nor_tok
 
 async def test_a_socket_that_another_user_put_in_place_of_ours_hears_nothing(tmp_path: Path) -> None:
     """llama.cpp can prove nothing: its socket has to be the user's own, in a folder of the user's own."""
-    place, heard = tmp_path / "s", list[bytes]()
+    place, heard, over = tmp_path / "s", list[bytes](), asyncio.Event()
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         heard.append(await reader.read(65_536))
         writer.close()
+        await writer.wait_closed()
+        over.set()
 
     async with await asyncio.start_unix_server(listen, place):
         os.chown(place, PERSON, PERSON)
@@ -157,4 +159,5 @@ async def test_a_socket_that_another_user_put_in_place_of_ours_hears_nothing(tmp
         with pytest.raises(UpstreamError, match="is not a socket of yours: nothing was sent to it"):
             await exchange.get("/props")
         await exchange.aclose()
-    assert heard in ([], [b""])
+        await over.wait()
+    assert heard == [b""]
