@@ -14,13 +14,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
 from calomel.infer.completer import CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
-from calomel.infer.remote import listens
+from calomel.infer.remote import listens, shown
 from calomel.prompts.parts import PromptParts
 from calomel.storage.failures import describe
 from calomel.workspace.settings import ServerSettings
@@ -51,7 +50,6 @@ _LOST: Final = "The model's server stopped. Restarting it…"
 _GONE: Final = frozenset({"unreachable", "loading"})
 # What a model is asked before it takes the place of another one.
 _TRIAL: Final = CompleteRequest("fill", PromptParts(path="add.py", prefix="def add(a, b):\n    return "), max_tokens=4)
-_CREDENTIALS: Final = re.compile(r"//[^@/]*@")
 _GPUS: Final = {"cuda": "NVIDIA GPU", "mps": "Apple GPU"}
 
 TOO_SLOW: Final = "Calomel: answers are too slow on this machine; run `calomel doctor`."
@@ -305,7 +303,7 @@ class ModelClient:
         if self._stand_in is not None:
             return None
         if self.server.url is not None:
-            return f"the Calomel server at {_CREDENTIALS.sub('//', self.server.url)}"
+            return f"the Calomel server at {shown(self.server.url)}"
         if self.server.upstream is None:
             return None
         return info.through if info is not None and info.through else f"the server at {self.server.upstream}"
@@ -412,7 +410,7 @@ def _where(info: ModelInfo, server: ServerSettings) -> str:
     if info.through:
         return f"It answers through {info.through}."
     if server.url is not None:
-        return f"It answers at {_CREDENTIALS.sub('//', server.url)}."
+        return f"It answers at {shown(server.url)}."
     return f"It runs on {device_of(server)}."
 
 

@@ -57,6 +57,12 @@ _IDLE_CONNECTIONS: Final = 4
 _OVER_SOCKET: Final = "http://localhost"
 _CREDENTIALS: Final = re.compile(r"//[^@/]*@")
 
+
+def shown(url: str) -> str:
+    """An address for people: without the name and the password before its `@`."""
+    return _CREDENTIALS.sub("//", url)
+
+
 # Codes of the server's errors.
 _CODES: Final = {"model_loading": "loading", "engine_overloaded": "overloaded"}
 
@@ -296,8 +302,7 @@ def _find_sniffio_once() -> None:
 def _gone(error: HTTPError, endpoint: Endpoint, *, first: bool) -> CompleterError:
     import httpx
 
-    # Never show the credentials before an `@`.
-    place = _CREDENTIALS.sub("//", endpoint.url)
+    place = shown(endpoint.url)
     problem = tls_problem(error)
     if problem is not None:
         return CompleterError("refused", f"the server at {place} {problem}")

@@ -15,7 +15,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 from calomel.context.builder import part_texts
 from calomel.infer.client import ModelClient, device_of
 from calomel.infer.completer import CompleteRequest, CompleterError, ModelInfo, with_line_feeds
-from calomel.infer.remote import listens
+from calomel.infer.remote import listens, shown
 from calomel.infer.upstream.running import Running, running
 from calomel.lsp.configuration import Configuration
 from calomel.lsp.services import Services
@@ -190,7 +190,6 @@ _GB: Final = 1e9
 # Bits of a weight, as most are published and as they may be read.
 _SMALLER: Final = ((16, ""), (8, "int8"))
 _HOST_AND_PORT: Final = re.compile(r"(localhost|[\w.-]+:\d{1,5}|\[[0-9a-fA-F:.]+\]:\d{1,5})(/[^\s]*)?")
-_CREDENTIALS: Final = re.compile(r"//[^@/]*@")
 # Models of a server that write no text.
 _NO_TEXT: Final = re.compile(r"embed|rerank", re.IGNORECASE)
 
@@ -276,8 +275,8 @@ class ModelCommands:
 
     async def _switch(self, server: ServerSettings) -> ModelInfo:
         if server.upstream is not None and not await listens(server.upstream):
-            place = _CREDENTIALS.sub("//", server.upstream)
-            raise CompleterError("unreachable", f"no server answers at {place}: start it, or correct upstream")
+            message = f"no server answers at {shown(server.upstream)}: start it, or correct upstream"
+            raise CompleterError("unreachable", message)
         try:
             return await self._model.switch(server)
         except CompleterError as error:
