@@ -251,6 +251,17 @@ def test_an_upstream_of_the_editors_is_asked(run: Runner, home: Path) -> None:
     assert dead.endswith("→ start that server, or remove server.upstream")
 
 
+def test_a_second_model_for_edits_is_asked_too(run: Runner, home: Path) -> None:
+    with served(ollama(Play())) as url:
+        configured(home, OWN, f'[server]\nupstream = "{url}"\nedit_upstream = "http://127.0.0.1:9"')
+        lines = run("doctor").out.splitlines()
+    (text,) = [line for line in lines if "editors' model:" in line]
+    (edits,) = [line for line in lines if "editors' model for edits:" in line]
+    assert text.startswith("ok")
+    assert edits.startswith("fail  editors' model for edits: no server answers at http://127.0.0.1:9: start it")
+    assert edits.endswith("(server.edit_upstream in calomel.toml)")
+
+
 def test_a_language_that_is_off_leaves_the_others_on(run: Runner, home: Path) -> None:
     configured(home, OWN, "[suggest.languages]\npython = false")
     (home / "a.go").write_text("package a\n")

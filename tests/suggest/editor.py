@@ -14,6 +14,7 @@ from calomel.context.window import EstimateCounter
 from calomel.infer.client import ModelClient
 from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, Kind, ModelInfo
 from calomel.infer.door import Door
+from calomel.infer.models import Models
 from calomel.prompts.parts import PromptParts, RegionBounds
 from calomel.selectivity.record import SourceClass
 from calomel.suggest.edit import Answer, Suggestion
@@ -191,7 +192,12 @@ class Editor:
         asked = model if own or privacy is None else Elsewhere(model, Door(self.workspace))
         self.client = ModelClient.of(asked, clock=self.time.clock, sleep=self.time.sleep)
         self.suggester = Suggester(
-            self.workspace, self.client, settings, builder=WholeFile(), outcomes=self.outcomes, rng=random.Random(1)
+            self.workspace,
+            Models.of(self.client),
+            settings,
+            builder=WholeFile(),
+            outcomes=self.outcomes,
+            rng=random.Random(1),
         )
         self.cursor = 0
         self._version = 1

@@ -160,7 +160,8 @@ async def test_a_text_that_would_not_be_shown_is_not_written_to_its_end_unless_a
     async with editing("x = |\n", given_up, settings=NOW) as editor:
         await editor.inline()
         fill = KindCalibrator({}, 3.0, floors={"balanced": -3.5})
-        editor.suggester.filter.calibrator = Calibrator({"fill": fill})
+        known = editor.suggester.filter.known
+        known["fill"] = replace(known["fill"], calibrator=Calibrator({"fill": fill}))
         editor.type("c")
         assert reason(await editor.inline()) == "low_confidence"
         assert suggestion(await editor.inline(Trigger.EXPLICIT))

@@ -11,6 +11,7 @@ from typing import Final
 from calomel.bench.suite import SuiteError
 from calomel.infer.client import ModelClient
 from calomel.infer.completer import Completer
+from calomel.infer.models import Models
 from calomel.prompts.parts import Edit, Hunk, changed_span
 from calomel.replay.editor import Editor
 from calomel.replay.events import Event
@@ -48,7 +49,7 @@ class Room:
         self.decisions = Decisions()
         self.suggester = Suggester(
             self._editor.workspace,
-            ModelClient.of(completer, clock=self.clock),
+            Models.of(ModelClient.of(completer, clock=self.clock)),
             settings,
         )
         self.suggester.filter.watch = self.decisions

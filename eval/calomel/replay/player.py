@@ -18,6 +18,7 @@ from calomel.context.builder import ContextBuilder
 from calomel.context.window import EstimateCounter, ExactCounter, TokenCounter
 from calomel.infer.client import ModelClient
 from calomel.infer.completer import Completer, Kind, ModelInfo
+from calomel.infer.models import Models
 from calomel.prompts.parts import Edit
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.replay.editor import Editor, cursor_after
@@ -98,7 +99,7 @@ class Player:
             self.editor.send(Opened(0, 0.0, name, language_of(name), log.project[name]))
         self.suggester = Suggester(
             self.editor.workspace,
-            ModelClient.of(self.model, clock=clock, sleep=self.time.sleep),
+            Models.of(ModelClient.of(self.model, clock=clock, sleep=self.time.sleep)),
             SuggestSettings(aggressiveness=options.aggressiveness, debounce_seconds=options.debounce_seconds),
             builder=ContextBuilder(_counter(info)),
             rng=random.Random(options.seed),  # noqa: S311 (names of suggestions)

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from calomel.infer.client import ModelClient
 from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
+from calomel.infer.models import Models
 from calomel.prompts.parts import Edit, RegionBounds, edited
 from calomel.replay.editor import Editor
 from calomel.replay.events import Accepted, Changed, Event, Expected, Offered, Opened, ReplayLog, apply_edits
@@ -351,7 +352,7 @@ async def filtered_offers(log: ReplayLog, aggressiveness: Aggressiveness = "bala
     editor = Editor(clock)
     suggester = Suggester(
         editor.workspace,
-        ModelClient.of(model, clock=clock, sleep=lambda _: asyncio.sleep(0)),
+        Models.of(ModelClient.of(model, clock=clock, sleep=lambda _: asyncio.sleep(0))),
         SuggestSettings(aggressiveness=aggressiveness, debounce_seconds=0.0),
         rng=random.Random(0),  # noqa: S311 (names of suggestions)
     )

@@ -28,7 +28,7 @@ from calomel.storage import SecretFileError, only_one, open_private, open_regula
 from calomel.weights import gguf_in, nano_path, weights_id
 from calomel.weights.folders import SHIPPED, ModelNameError, cached, models_folder, named, why_none
 from calomel.weights.gguf import GgufError, gguf_of
-from calomel.workspace.settings import ServerSettings
+from calomel.workspace.settings import OtherServer, ServerSettings
 
 if TYPE_CHECKING:
     from calomel.infer.upstream.completer import UpstreamCompleter
@@ -246,6 +246,11 @@ async def connect(settings: ServerSettings, folders: Sequence[Path] = (), door: 
     server can be started.
     """
     door = door or Door()
+    if settings.edit_model is not None and settings.edit_upstream is not None:
+        raise CompleterError("refused", "server.edit_model and server.edit_upstream are both set: remove one of them")
+    if settings.edit_upstream_model is not None and settings.edit_upstream is None and settings.upstream is None:
+        message = "server.edit_upstream_model needs a server: set server.edit_upstream, or server.edit_model instead"
+        raise CompleterError("refused", message)
     if settings.url is not None:
         problem = problem_of(settings.url, "server.url", "http://127.0.0.1:8017")
         if problem is not None:
@@ -295,7 +300,8 @@ def _upstream(url: str, settings: ServerSettings, door: Door) -> Completer:
     problem = exchange.problem_of(url)
     if problem is not None:
         raise CompleterError("refused", f"server.{problem}")
-    return UpstreamCompleter(exchange.target_of(url, settings, os.environ.get(_KEY)), door)
+    key = None if isinstance(settings, OtherServer) else os.environ.get(_KEY)
+    return UpstreamCompleter(exchange.target_of(url, settings, key), door)
 
 
 def session_name(folders: Sequence[Path]) -> str:

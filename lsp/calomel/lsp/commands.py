@@ -13,8 +13,9 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from calomel.context.builder import part_texts
-from calomel.infer.client import ModelClient, device_of
+from calomel.infer.client import device_of
 from calomel.infer.completer import CompleteRequest, CompleterError, ModelInfo, with_line_feeds
+from calomel.infer.models import Models
 from calomel.infer.remote import listens, shown
 from calomel.infer.upstream.running import Running, running
 from calomel.lsp.configuration import Configuration
@@ -97,11 +98,12 @@ class Commands:
         return True
 
     def _status(self, _: Arguments) -> dict[str, Any]:
-        status, model = self._suggester.status(), self._services.model
+        status, models = self._suggester.status(), self._services.models
         return {
-            "state": "off" if status.off else model.state,
-            "model": model.info.id if model.info else None,
-            "message": model.message,
+            "state": "off" if status.off else models.state,
+            "model": models.text.info.id if models.text.info else None,
+            "edit_model": models.edits.info.id if models.edits is not None and models.edits.info else None,
+            "message": models.message,
             "silences": dict(status.silences),
             "outcomes": dict(status.outcomes),
             "requests": status.requests,
@@ -110,7 +112,7 @@ class Commands:
             "latency_ms": {"p50": _milliseconds(status.latency_p50), "p95": _milliseconds(status.latency_p95)},
             "off": status.off and str(status.off),
             "last": None if status.last is None else dict(status.last),
-            "last_request": model.last_request,
+            "last_request": models.text.last_request,
             "withheld": status.withheld,
             "index": self._services.index_status,
         }
@@ -199,13 +201,13 @@ class ModelCommands:
 
     def __init__(
         self,
-        model: ModelClient,
+        models: Models,
         services: Services,
         configuration: Configuration,
         is_meant: Callable[[Listener], Awaitable[bool]],
     ) -> None:
         """`is_meant` asks the user whether text may go to another user's program."""
-        self._model = model
+        self._models = models
         self._is_meant = is_meant
         self._services = services
         self._configuration = configuration
@@ -219,9 +221,9 @@ class ModelCommands:
         servers, folders = await asyncio.gather(running(), asyncio.to_thread(list, self._folders()))
         nano, *others = folders
         models = [nano, *(each for server in servers for each in _behind(server)), *others]
-        now = self._model.server
+        now = self._models.server
         for each in models:
-            each["current"] = _comparable(chosen(now, each["settings"])) == _comparable(now)
+            each["current"] = _comparable(chosen(now, each["settings"])) == _comparable(now.for_text)
         if not any(each["current"] for each in models):
             models.insert(0, self._present())
         return {"models": models}
@@ -240,7 +242,7 @@ class ModelCommands:
         if self._moving is not None:
             # Of several choices the last one counts.
             self._moving.cancel()
-        before, moving = self._model.info, asyncio.create_task(self._switch(server))
+        before, moving = self._models.text.info, asyncio.create_task(self._switch(server))
         self._moving = moving
         try:
             info = await moving
@@ -256,37 +258,39 @@ class ModelCommands:
         self._configuration.choose(server)
         return {
             "model": info.id,
-            "message": self._model.message,
+            "message": self._models.message,
             "settings": {name: choice.get(name) for name in CHOICE},
         }
 
-    async def meanwhile(self) -> ModelInfo:
+    async def meanwhile(self) -> ModelInfo | None:
         """Have `nano` answer until the server that is away is back. Raises CompleterError."""
-        return await self._model.stand_in(chosen(self._model.server, {"model": SHIPPED}))
+        return await self._models.stand_in(chosen(self._models.server, {"model": SHIPPED}))
 
     async def _use_meanwhile(self) -> dict[str, Any]:
-        if not self._model.out:
-            return {"model": None, "message": f"No server is away. {self._model.message}"}
         try:
             info = await self.meanwhile()
         except CompleterError as error:
             return {"model": None, "message": f"{SHIPPED} does not answer: {str(error).rstrip('.')}."}
-        return {"model": info.id, "message": self._model.message}
+        if info is None:
+            return {"model": None, "message": f"No server is away. {self._models.message}"}
+        return {"model": info.id, "message": self._models.message}
 
     async def _switch(self, server: ServerSettings) -> ModelInfo:
-        if server.upstream is not None and not await listens(server.upstream):
-            message = f"no server answers at {shown(server.upstream)}: start it, or correct upstream"
-            raise CompleterError("unreachable", message)
+        other = server.for_edits
+        for place in {server.upstream, None if other is None else other.upstream}:
+            if place is not None and not await listens(place):
+                message = f"no server answers at {shown(place)}: start it, or correct upstream"
+                raise CompleterError("unreachable", message)
         try:
-            return await self._model.switch(server)
+            return await self._models.switch(server)
         except CompleterError as error:
             if error.listener is None or not await self._is_meant(error.listener):
                 raise
-        return await self._model.switch(server)
+        return await self._models.switch(server)
 
     def _folders(self) -> Iterator[dict[str, Any]]:
         """Blocks: it reads folders."""
-        server, free = self._model.server, available_bytes()
+        server, free = self._models.server, available_bytes()
         for each in known():
             if each.name == SHIPPED:
                 yield _choice(SHIPPED, f"comes with Calomel, runs on {device_of(server)}", {"model": SHIPPED})
@@ -303,7 +307,7 @@ class ModelCommands:
 
     def _present(self) -> dict[str, Any]:
         """The model that answers, where it is none that was found."""
-        now, info = self._model.server, None if self._model.out else self._model.info
+        now, info = self._models.server, None if self._models.out else self._models.text.info
         label = str(now.model or now.upstream_model or "the model of your settings") if info is None else info.id
         settings = {name: str(value) for name in ("url", "model", "upstream") if (value := getattr(now, name))}
         return _choice(label, "from your settings", settings) | {"current": True}

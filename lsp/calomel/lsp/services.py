@@ -10,9 +10,9 @@ from typing import Final
 
 from calomel.context.builder import ContextBuilder
 from calomel.context.window import EstimateCounter, ExactCounter
-from calomel.infer.client import ModelClient
-from calomel.infer.completer import DEFAULT_CONTEXT, ModelInfo, version
+from calomel.infer.completer import DEFAULT_CONTEXT, version
 from calomel.infer.door import Door
+from calomel.infer.models import Models
 from calomel.lsp.client import Client
 from calomel.prompts.tokenizer import Tokenizer, TokenizerError
 from calomel.selectivity.record import Records
@@ -35,18 +35,18 @@ class Services:
         self,
         settings: Settings,
         client: Client,
-        model: ModelClient,
+        models: Models,
         say: Callable[[str], None],
     ) -> None:
         """`say` is called from other threads, with messages for the user."""
         self.settings = settings
-        self.model = model
+        self.models = models
         self._has_read = False
         self._privacy = Privacy(client.folders, settings.privacy)
         self._syntax = SyntaxTrees()
-        self._related = Related(self._syntax, self._privacy, clock=model.clock, message=say)
+        self._related = Related(self._syntax, self._privacy, clock=models.clock, message=say)
         self.workspace = Workspace(
-            client.folders, model.clock, privacy=self._privacy, syntax=self._syntax, related=self._related
+            client.folders, models.clock, privacy=self._privacy, syntax=self._syntax, related=self._related
         )
         self.workspace.listeners += [self._syntax, self._related]
         self.door = Door(self.workspace)
@@ -54,7 +54,7 @@ class Services:
         self._outcomes = OutcomeLog(outcome_log_path(), version=version(), warn=say)
         self._outcomes.wanted = settings.log.outcomes
         self.suggester = Suggester(
-            self.workspace, model, settings.suggest, builder=self.builder, outcomes=self._outcomes
+            self.workspace, models, settings.suggest, builder=self.builder, outcomes=self._outcomes
         )
         # What is not to be noted is learned from in this session alone.
         self.suggester.filter.records = Records(records_path() if settings.log.outcomes else None)
@@ -63,7 +63,7 @@ class Services:
 
     def budget(self) -> int:
         """How many tokens a context gets."""
-        info = self.model.info
+        info = self.models.text.info
         wanted = self.settings.suggest.context_tokens
         if wanted is None:
             return DEFAULT_CONTEXT if info is None else info.default_context
@@ -80,12 +80,13 @@ class Services:
             # It still holds what the old rules let through.
             self.builder.clear()
 
-    async def model_is(self, info: ModelInfo) -> None:
-        """Forget what another one answered, and count tokens exactly if this one's tokenizer is on this machine."""
+    async def model_is(self) -> None:
+        """Forget what another one answered, and count tokens exactly if its tokenizer is on this machine."""
+        info = self.models.text.info
         self.suggester.forget_answers()
         self.suggester.reading.again()
         counter: EstimateCounter | ExactCounter = EstimateCounter()
-        if info.tokenizer is not None:
+        if info is not None and info.tokenizer is not None:
             try:
                 counter = ExactCounter(await asyncio.to_thread(Tokenizer.from_file, Path(info.tokenizer)))
             except TokenizerError:

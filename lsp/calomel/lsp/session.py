@@ -17,6 +17,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from calomel.infer.client import Connect, ModelClient
 from calomel.infer.completer import Completer, CompleterError, ModelInfo, version
+from calomel.infer.models import Models
 from calomel.lsp.client import ANSWERS, Client, local_path
 from calomel.lsp.commands import Commands, ModelCommands
 from calomel.lsp.configuration import Configuration
@@ -142,7 +143,7 @@ class Session:
         self._connection = connection
         self._factory = completer_factory
         self._begun = False
-        self._info: ModelInfo | None = None  # the last model that answered
+        self._infos: list[ModelInfo] = []  # the last models that answered
         self._asked_about: set[Listener] = set()
         self._told_of = 0  # the last outage
         self._tasks: set[asyncio.Task[object]] = set()
@@ -151,16 +152,15 @@ class Session:
         self.receive = self._editor.receive
         self._configuration = Configuration(self._editor, self._apply)
         settings = self._configuration.settings
-        self._model = ModelClient(
-            self._connect, settings.server, clock=clock, changed=self._model_changed, warn=self._editor.warn
-        )
-        self._services = Services(settings, client, self._model, partial(_call_in, loop, self._editor.warn))
+        made = partial(ModelClient, self._connect, clock=clock, changed=self._model_changed, warn=self._editor.warn)
+        self._models = Models(made, settings.server)
+        self._services = Services(settings, client, self._models, partial(_call_in, loop, self._editor.warn))
         self._workspace, self._suggester = self._services.workspace, self._services.suggester
         self._sync = TextSync(self._workspace, self._editor.warn)
         self._place: tuple[str, types.Position] | None = None  # what the user looks at
         commands = Commands(self._services, self._configuration, self._sync, self._tell_state, clock, log)
-        self._models = ModelCommands(self._model, self._services, self._configuration, self._is_meant)
-        commands.table |= self._models.table
+        self._model_commands = ModelCommands(self._models, self._services, self._configuration, self._is_meant)
+        commands.table |= self._model_commands.table
         for method, handler in self._handlers(client, commands).items():
             self._editor.handle(method, handler)
         self._editor.handle(types.TEXT_DOCUMENT_DID_OPEN, self._opened, self._sync.misunderstood)
@@ -174,7 +174,7 @@ class Session:
             task.cancel()
         self._configuration.unwatch()
         await self._services.aclose()
-        await self._model.aclose()
+        await self._models.aclose()
 
     def _handlers(self, client: Client, commands: Commands) -> dict[str, Callable[[Any], Any]]:
         sync, suggestions = self._sync, Suggestions(self._editor, self._sync, self._suggester)
@@ -219,10 +219,10 @@ class Session:
 
     async def _load_model(self) -> None:
         progress = Progress(self._editor, "Calomel")
-        self._model.start()
+        self._models.start()
         await progress.begin("loading the model")
         try:
-            info = await self._model.ready()
+            info = await self._models.text.ready()
         except CompleterError:
             # The state already reports why, once.
             progress.end()
@@ -281,10 +281,8 @@ class Session:
         self._services.apply(settings)
         if self._begun and (settings.workspace, settings.privacy) != (before.workspace, before.privacy):
             self._index_again()
-        if settings.server != self._model.server:
-            self._model.server = settings.server
-            if self._begun:
-                self._spawn(self._model.reconnect())
+        if settings.server != self._models.server:
+            self._spawn(self._models.follow(settings.server))
         self._tell_state()
 
     def _folders_changed(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
@@ -309,28 +307,28 @@ class Session:
 
     def _model_changed(self) -> None:
         """Each model that was loaded begins afresh: at the start, by a choice, or after the one before was lost."""
-        info = self._model.info
-        if info is not None and info is not self._info:
-            self._info = info
-            self._spawn(self._services.model_is(info))
-        listener = self._model.listener
+        infos = [client.info for client in self._models if client.info is not None]
+        if any(all(info is not known for known in self._infos) for info in infos):
+            self._infos = infos
+            self._spawn(self._services.model_is())
+        listener = self._models.listener
         if listener is not None and listener not in self._asked_about:
             self._asked_about.add(listener)
             self._spawn(self._ask_about(listener))
-        if self._model.out and self._model.outages > self._told_of:
-            self._told_of = self._model.outages
+        if self._models.out and self._models.outages > self._told_of:
+            self._told_of = self._models.outages
             if not self._editor.client.extensions:  # the others offer more
-                self._spawn(self._offer_nano(self._model.message))
+                self._spawn(self._offer_nano(self._models.message))
         self._tell_state()
 
     async def _ask_about(self, listener: Listener) -> None:
         if await self._is_meant(listener):
-            await self._model.reconnect()
+            await self._models.reconnect()
 
     async def _offer_nano(self, message: str) -> None:
         if await self._editor.asks(f"Calomel: {message}.", MEANWHILE) is not None:
             with contextlib.suppress(CompleterError):  # the state says it
-                await self._models.meanwhile()
+                await self._model_commands.meanwhile()
 
     async def _is_meant(self, listener: Listener) -> bool:
         """Ask the user whether text may go to another user's program, and remember a yes."""
@@ -347,10 +345,10 @@ class Session:
         if off:
             self._editor.tell_state("off", off.message)
             return
-        model = self._model
-        outage = model.outages if model.out and model.state == "error" else 0
-        asked = model.listener is not None or outage > 0
-        self._editor.tell_state(model.state, model.message, outage=outage, asked=asked)
+        models = self._models
+        outage = models.outages if models.out and models.state == "error" else 0
+        asked = models.listener is not None or outage > 0
+        self._editor.tell_state(models.state, models.message, outage=outage, asked=asked)
 
     def _debug_document(self, params: Mapping[str, Any]) -> dict[str, Any]:
         document = self._workspace.documents.get(str(params.get("uri")))

@@ -9,8 +9,9 @@ from typing import Final
 
 from calomel.code.budget import Budget, SpentError
 from calomel.code.names import names_of
-from calomel.infer.client import PATIENCE, ModelClient, ended
-from calomel.infer.completer import CompleterError, ModelInfo
+from calomel.infer.client import PATIENCE, ended
+from calomel.infer.completer import CompleterError, Kind, ModelInfo
+from calomel.infer.models import RULES, Models
 from calomel.prompts.next_edit import region_called
 from calomel.prompts.parts import Hunk, RegionBounds, region_around
 from calomel.selectivity.filters import FILTERS
@@ -68,7 +69,7 @@ class Answering:
     def __init__(
         self,
         workspace: Workspace,
-        model: ModelClient,
+        models: Models,
         source: CandidateSource,
         permission: Permission,
         offering: Offering,
@@ -77,12 +78,12 @@ class Answering:
         self.permission = permission
         self.offering = offering
         self.flight = SingleFlight()
-        self.debounce = Debounce(model.clock, permission.settings.debounce_seconds)
+        self.debounce = Debounce(models.clock, permission.settings.debounce_seconds)
         self.latency = Latency()
         self.asked = 0
         self.shows_text = False
         self._workspace = workspace
-        self._model = model
+        self._models = models
         self._source = source
         self._cooldown = cooldown
         index = None if workspace.related is None else workspace.related.index
@@ -96,9 +97,9 @@ class Answering:
         """What is known of a document, carried forward to its text; what is too old for that is forgotten."""
         document, state = self._workspace.documents.get(uri), self._states.get(uri)
         if state is None:
-            state = self._states[uri] = DocumentState(self._model.clock)
+            state = self._states[uri] = DocumentState(self._models.clock)
         if document is not None and not state.follow(document):
-            state = self._states[uri] = DocumentState(self._model.clock, document.revision)
+            state = self._states[uri] = DocumentState(self._models.clock, document.revision)
         return state
 
     def forget(self, uri: str) -> None:
@@ -136,9 +137,9 @@ class Answering:
         answer = self._cached(request) or self.permission.unwelcome(request, self.state(uri))
         waited = 0.0
         if answer is None:
-            began = self._model.clock()
+            began = self._models.clock()
             answer = await self._pause(request)
-            waited = self._model.clock() - began
+            waited = self._models.clock() - began
         if answer is None:
             answer = await self._from_model(request)
         return replace(await self._completed(request, answer), waited=waited)
@@ -206,7 +207,7 @@ class Answering:
         wait = 0.0 if request.explicit else self.debounce.wait(request.before, latency, self._cooldown.patience)
         if wait <= 0.0:
             return None
-        timer = asyncio.ensure_future(self._model.sleep(wait))
+        timer = asyncio.ensure_future(self._models.sleep(wait))
         try:
             inherited = self.flight.inherited
             if inherited is not None:
@@ -221,13 +222,19 @@ class Answering:
             await ended(timer)
 
     async def _from_model(self, request: Request) -> Answer:
-        """Ask the model once it is loaded, and offer what it finds."""
-        document = request.document
+        """Ask the model once it is loaded, and offer what it finds; without a model, what the rules find."""
         try:
-            info = await self._model.ready(PATIENCE)
+            info = await self._models.asked(request.kind).ready(PATIENCE)
         except CompleterError as error:
-            return _failure(error)
-        self._source.filter.know(info)
+            if request.kind != "edit" or error.code == "loading":
+                return _failure(error)
+            answer = await self._asked(request, RULES)
+            return answer if isinstance(answer, Suggestion) else _failure(error)
+        return await self._asked(request, info)
+
+    async def _asked(self, request: Request, info: ModelInfo) -> Answer:
+        document = request.document
+        self._know(info, request.kind)
         snapshot = await self.snapshot(request, info)
         # The change that came in between is followed by a question of its own.
         if snapshot is None:
@@ -242,6 +249,17 @@ class Answering:
         elif entry.edits and all(edit.fits(document.text) for edit in entry.edits) and self._is_open(document):
             result = self._offered(request, entry)
         return Silence.of(result, asked=True) if isinstance(result, SilenceReason) else result
+
+    def _know(self, info: ModelInfo, kind: Kind) -> None:
+        """Which model decides about which kind: text that finishes an edit is the other one's."""
+        knows = self._source.filter.know
+        if self._models.edits is None and info is not RULES:
+            knows(info)
+            return
+        knows(info, [kind])
+        text = self._models.text.info
+        if kind == "edit" and text is not None:
+            knows(text, ["fill"])
 
     async def snapshot(self, request: Request, info: ModelInfo) -> Snapshot | None:
         """All that an answer depends on; None if the document was changed, closed or replaced since the request."""
@@ -259,7 +277,7 @@ class Answering:
         if edits and request.drafts is None and workspace.history.latest(document.uri) is not Origin.UNDO:
             hunks = self._last_edits(document)
         # What a model made of a region that it was trained to rewrite is whole: rules go on with what the person did.
-        trained = self._source.filter.model.kind in {"edits", "hosted"}
+        trained = self._source.filter.known["edit"].source.kind in {"edits", "hosted"}
         extended = edits and request.drafts is None and "edit" in info.kinds and state.extended
         state.extended = state.extended and not extended
         return Snapshot(
@@ -286,7 +304,9 @@ class Answering:
             lines=settings.lines,
             extended=extended,
             secrets=frozenset(workspace.values()),
-            finishing=request.drafts is None and (not self.shows_text or request.trigger is not Trigger.EDIT),
+            finishing=info is not RULES
+            and request.drafts is None
+            and (not self.shows_text or request.trigger is not Trigger.EDIT),
         )
 
     def _last_edits(self, document: Document) -> tuple[Hunk, ...]:
@@ -310,8 +330,8 @@ class Answering:
         # It follows the changes from here on; those before, while another question ran, are missing from its snapshot.
         if not self._is_current(request):
             return Silence.of(SilenceReason.STALE)
-        began, document = self._model.clock(), request.document
-        self.asked += 1
+        began, document = self._models.clock(), request.document
+        self.asked += snapshot.info is not RULES
         try:
             if request.kind == "edit":
                 answer = (await next_edits(self._source, snapshot))[0]
@@ -322,7 +342,8 @@ class Answering:
                 answer = await self._source.fill(snapshot)
         except CompleterError as error:
             return _failure(error)
-        self.latency.add(self._model.clock() - began)
+        if snapshot.info is not RULES:
+            self.latency.add(self._models.clock() - began)
         model, state = snapshot.info.id, self.state(document.uri)
         if isinstance(answer, Judged) and answer.reason is not None:
             # After a change, another question follows and finds it again in the new text.

@@ -249,7 +249,7 @@ class CandidateSource:
         Returns the likeliest proposal, drafts included, that passes every check.
         """
         proposed = region_texts(situation.text, *region, drafts)
-        hopeless = CANVAS in self.filter.calibrator.hopeless("edit")
+        hopeless = CANVAS in self.filter.known["edit"].calibrator.hopeless("edit")
         own = snapshot.explicit or not hopeless
         if not own and not proposed:
             return SilenceReason.NOT_ASKED
@@ -275,7 +275,7 @@ class CandidateSource:
         start, end = region
         read = [(each, read_rewrite(each, text, start, end)) for each in answer.candidates]
         # What a model makes of a region speaks for a rule or against it, if it was trained to rewrite regions.
-        trained = not answer.judged and self.filter.model.kind in {"edits", "hosted"}
+        trained = not answer.judged and self.filter.known["edit"].source.kind in {"edits", "hosted"}
         rewrite = next((_edits(edits) for each, edits in read if trained and each.maker == CANVAS), None)
         drafted = tuple(_edits(edits) for each, edits in read if each.maker != CANVAS)
         best: Answered | None = SilenceReason.SECRET if answer.reason == SECRET else None

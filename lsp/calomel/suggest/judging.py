@@ -169,6 +169,21 @@ def _rank(answer: Answered) -> tuple[int, float]:
     return (1 + shows(answer), answer.probability) if isinstance(answer, Judged) else (0, 0.0)
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a model.
+
+    Attributes:
+        calibrator: computes the probability, as far as it was fitted to the model.
+        source: the model as a source of suggestions.
+        weights: short hash of its weights; None before there is a model.
+    """
+
+    calibrator: Calibrator = field(default_factory=Calibrator)
+    source: Source = field(default_factory=lambda: Source("", "small"))
+    weights: str | None = None
+
+
 class SuggestionFilter:
     """Decides which proposals are offered.
 
@@ -178,7 +193,7 @@ class SuggestionFilter:
 
     Attributes:
         records: what became of earlier suggestions; learned from outcomes.
-        calibrator: computes the probability, as far as it was fitted to the model.
+        known: the model that answers each kind of question.
         watch: called with every decision.
         strict: the threshold applies to explicit questions, too.
         audit: nothing is shown, and every filter is applied to everything.
@@ -191,33 +206,32 @@ class SuggestionFilter:
     ) -> None:
         self.aggressiveness = aggressiveness
         self.by_language = by_language or {}
-        self.calibrator = Calibrator()
+        self.known: dict[str, Known] = {"fill": Known(), "edit": Known()}
         self.records = Records()
-        self.model = Source("", "small")
         self.watch: Callable[[Judged], None] | None = None
         self.strict = False
         self.audit = False
-        self._weights: str | None = None
 
-    def know(self, info: ModelInfo) -> None:
-        """Load the calibrator for this model."""
-        if info.weights != self._weights:
-            self._weights = info.weights
-            self.calibrator, self.model = calibrator_for(info), source_of(info)
+    def know(self, info: ModelInfo, kinds: Iterable[Kind] = ("fill", "edit")) -> None:
+        """Load the calibrator for this model, which answers these kinds of questions."""
+        for kind in kinds:
+            if info.weights != self.known[kind].weights:
+                both = next((each for each in self.known.values() if each.weights == info.weights), None)
+                self.known[kind] = both or Known(calibrator_for(info), source_of(info), info.weights)
 
     def forget(self) -> None:
-        """Load the calibrator again before the next question: it may have been fitted again."""
-        self._weights = None
+        """Load the calibrators again before the next question: they may have been fitted again."""
+        self.known = {kind: replace(each, weights=None) for kind, each in self.known.items()}
 
     def threshold(self, kind: Kind, language_id: str = "") -> float:
         """The probability that a kind of suggestion needs in a language; an unknown name counts as `balanced`."""
         wanted = self._wanted(language_id)
         if not isinstance(wanted, str):
             return wanted
-        names = self.calibrator.thresholds(kind)
+        source, names = self.known[kind].source, self.known[kind].calibrator.thresholds(kind)
         usual = names.get(wanted, names["balanced"])
         # A fit has thresholds of its own.
-        return usual if self.model.kind == "small" else self.records.of(self.model, kind).threshold(wanted, usual)
+        return usual if source.kind == "small" else self.records.of(source, kind).threshold(wanted, usual)
 
     def floor(self, trigger: Trigger, language_id: str = "") -> float | None:
         """The least sum of log-probabilities, in nats, with which text for the cursor may be shown; None for no limit.
@@ -226,7 +240,7 @@ class SuggestionFilter:
         """
         wanted = self._wanted(language_id)
         no_floor = self.audit or (trigger is Trigger.EXPLICIT and not self.strict)
-        fitted = self.calibrator.kinds.get("fill")
+        fitted = self.known["fill"].calibrator.kinds.get("fill")
         return None if no_floor or fitted is None or not isinstance(wanted, str) else fitted.floors.get(wanted)
 
     def _wanted(self, language_id: str) -> Aggressiveness:
@@ -246,7 +260,7 @@ class SuggestionFilter:
         signals = _signals(kind, snapshot, proposed)
         subject = Subject(kind, candidate.maker, language, signals.known())
         proposal = proposal_of(kind, snapshot, proposed)
-        certain = self._source(candidate.maker).kind in {"small", "rule"}  # whose doubtful suggestions are wrong
+        certain = self._source(kind, candidate.maker).kind in {"small", "rule"}  # whose doubtful suggestions are wrong
         checks = QUICK if certain else FORM
         refused = tuple(fired(proposal)) if self.audit else tuple(islice(fired(proposal, checks), 1))
         doubts = () if certain or refused else doubts_of(proposal)
@@ -280,16 +294,18 @@ class SuggestionFilter:
         if signals.likely is None:
             return
         subject = Subject(kind, maker, "", signals.known())
-        self.records.learn(self._source(maker), subject, signals.doubts, signals.likely, accepted=accepted)
+        self.records.learn(self._source(kind, maker), subject, signals.doubts, signals.likely, accepted=accepted)
 
     def _probability(self, subject: Subject, doubts: tuple[str, ...]) -> float:
         # Without a fit, a small model's own numbers are used.
-        fitted = self.model.kind == "small" or subject.kind in self.calibrator.kinds
-        fit = self.calibrator.probability(subject) if fitted else None
-        return self.records.probability(self._source(subject.maker), subject, doubts, fit)
+        kind, maker = subject.kind, subject.maker
+        known = self.known[kind]
+        fitted = known.source.kind == "small" or kind in known.calibrator.kinds
+        fit = known.calibrator.probability(subject) if fitted else None
+        return self.records.probability(self._source(kind, maker), subject, doubts, fit)
 
-    def _source(self, maker: str) -> Source:
-        return self.model if maker == OWN else Source(maker, "rule", maker)
+    def _source(self, kind: str, maker: str) -> Source:
+        return self.known[kind].source if maker == OWN else Source(maker, "rule", maker)
 
     def _gravest(self, subject: Subject, doubts: tuple[str, ...]) -> str:
         return min(doubts, key=lambda doubt: self._probability(subject, (doubt,)))

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from calomel.context.builder import ContextBuilder
 from calomel.context.window import EstimateCounter
-from calomel.infer.client import ModelClient
 from calomel.infer.completer import CompleterError, Kind, ModelInfo
+from calomel.infer.models import Models
 from calomel.storage.failures import describe
 from calomel.suggest.answering import Answering
 from calomel.suggest.candidates import CandidateSource
@@ -69,7 +69,7 @@ class Suggester(Listener):
 
     Args:
         workspace: of the editor.
-        model: that is asked; its clock is the one that counts.
+        models: that are asked; their clock is the one that counts.
         settings: of the user.
         builder: builds prompts.
         outcomes: takes what became of suggestions.
@@ -85,14 +85,14 @@ class Suggester(Listener):
     def __init__(
         self,
         workspace: Workspace,
-        model: ModelClient,
+        models: Models,
         settings: SuggestSettings,
         *,
         builder: ContextBuilder | None = None,
         outcomes: OutcomeSink | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        clock = model.clock
+        clock = models.clock
         self._is_closed = False
         self._workspace = workspace
         self._tally = SuggesterStatus()
@@ -101,11 +101,11 @@ class Suggester(Listener):
         self._ledger = Ledger(clock, _Learning(self.filter, outcomes))
         self.shown, self.ignored = self._ledger.shown, self._ledger.ignored
         self._permission = Permission(workspace, settings, self._cooldown, clock)
-        source = CandidateSource(builder or ContextBuilder(EstimateCounter()), model.complete, self.filter)
+        source = CandidateSource(builder or ContextBuilder(EstimateCounter()), models.complete, self.filter)
         names = rng or random.Random()  # noqa: S311 (names of suggestions, not secrets)
         offering = Offering(self._ledger, self.filter, names)
-        self._answering = Answering(workspace, model, source, self._permission, offering, self._cooldown)
-        self.reading = ReadAhead(workspace, model, source, self._answering)
+        self._answering = Answering(workspace, models, source, self._permission, offering, self._cooldown)
+        self.reading = ReadAhead(workspace, models, source, self._answering)
         workspace.listeners.append(self)
         workspace.is_acceptance = self._ledger.accepts
 
@@ -330,12 +330,12 @@ class ReadAhead:
     def __init__(
         self,
         workspace: Workspace,
-        model: ModelClient,
+        models: Models,
         source: CandidateSource,
         answering: Answering,
     ) -> None:
         self._workspace = workspace
-        self._model = model
+        self._models = models
         self._source = source
         self._answering = answering
         self._task: asyncio.Task[None] | None = None
@@ -346,7 +346,7 @@ class ReadAhead:
         """The cursor is at `offset`: prefetch there once it has rested, unless that is done already."""
         self.stop()
         self._place = (uri, offset)
-        info, wanted = self._model.info, self._answering.permission.settings.read_ahead != "never"
+        info, wanted = self._models.text.info, self._answering.permission.settings.read_ahead != "never"
         if wanted and info is not None and info.reads_ahead and self._key(uri, offset) not in {None, self._last_key}:
             self._task = asyncio.ensure_future(self._read(uri, offset, info))
 
@@ -366,7 +366,7 @@ class ReadAhead:
         return None if document is None else (uri, document.revision, offset)
 
     async def _read(self, uri: str, offset: int, info: ModelInfo) -> None:
-        await self._model.sleep(_REST_SECONDS)
+        await self._models.sleep(_REST_SECONDS)
         answering = self._answering
         try:
             with suppress(CompleterError):

@@ -120,6 +120,16 @@ class ServerSettings:
         None, "Next-edit format of the model in `upstream`. Unset: detected from its name, or none.", user=True
     )
     upstream_key_file: Path | None = setting(None, "File with the key for the server in `upstream`.", user=True)
+    edit_model: Path | None = setting(
+        None, "Another model for next edits: a name, folder or GGUF file. Unset: the same for both.", user=True
+    )
+    edit_upstream: Text | None = setting(None, "Address of another model server, for next edits only.", user=True)
+    edit_upstream_model: Text | None = setting(
+        None, "Model for next edits on the server in `edit_upstream`, or in `upstream`.", user=True
+    )
+    edit_upstream_key_file: Path | None = setting(
+        None, "File with the key for the server in `edit_upstream`.", user=True
+    )
     device: Device = setting(
         "cpu", "Where the model runs: cpu; cuda or cuda:N for an NVIDIA GPU; mps for an Apple one.", user=True
     )
@@ -136,6 +146,35 @@ class ServerSettings:
     idle_minutes: Annotated[float, Meta(ge=0.1, le=10_080.0)] = setting(
         30.0, "Stop the server your editor started after this many idle minutes.", user=True
     )
+
+    @property
+    def for_text(self) -> ServerSettings:
+        """The model for text at the cursor; for next edits, too, where `for_edits` is None."""
+        return replace(self, edit_model=None, edit_upstream=None, edit_upstream_model=None, edit_upstream_key_file=None)
+
+    @property
+    def for_edits(self) -> ServerSettings | None:
+        """The model for next edits; None if that is the one for text."""
+        if all(getattr(self, name) is None for name in EDIT_CHOICE):
+            return None
+        if self.edit_model is None and self.edit_upstream in {None, self.upstream}:
+            key = self.edit_upstream_key_file or self.upstream_key_file
+            return replace(self.for_text, upstream_model=self.edit_upstream_model, upstream_key_file=key)
+        elsewhere = ServerSettings if self.upstream is None else OtherServer
+        return elsewhere(
+            model=self.edit_model,
+            upstream=self.edit_upstream,
+            upstream_model=self.edit_upstream_model,
+            upstream_key_file=self.edit_upstream_key_file,
+            upstream_edit=self.upstream_edit,
+            **{name: getattr(self, name) for name in ("device", "quantize", "threads", "idle_minutes")},
+        )
+
+
+class OtherServer(ServerSettings):
+    """The model for next edits at another server than `upstream`, whose key in the environment it must not get."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +256,12 @@ def _merged(settings: Settings, given: Mapping[str, Any], source: Source, proble
 
 # Which model answers is one choice; whoever makes it anew takes nothing from an older one, a key least of all.
 _PLACES: Final = ("url", "model", "upstream")
+# The same of a model for next edits alone.
+_EDIT_PLACES: Final = ("edit_model", "edit_upstream")
+EDIT_CHOICE: Final = (*_EDIT_PLACES, "edit_upstream_model", "edit_upstream_key_file")
 CHOICE: Final = (
     *_PLACES, "quantize", "upstream_format", "upstream_model", "upstream_fim", "upstream_edit", "upstream_key_file",
+    *EDIT_CHOICE,
 )  # fmt: skip
 
 
@@ -226,10 +269,11 @@ def _without_model(section: Any, changes: Mapping[str, Any]) -> Any:
     """The section, without the model of an earlier source where a later one names another."""
     if not isinstance(section, ServerSettings):
         return section
-    if all(changes.get(name) in {None, getattr(section, name)} for name in _PLACES):
-        return section
     usual = ServerSettings()
-    return replace(section, **{name: getattr(usual, name) for name in CHOICE})
+    for places, names in ((_PLACES, CHOICE), (_EDIT_PLACES, EDIT_CHOICE)):
+        if any(changes.get(name) not in {None, getattr(section, name)} for name in places):
+            section = replace(section, **{name: getattr(usual, name) for name in names})
+    return section
 
 
 def chosen(server: ServerSettings, choice: Mapping[str, Any]) -> ServerSettings:

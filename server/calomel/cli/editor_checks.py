@@ -47,11 +47,13 @@ class Side:
         name: of the file they come from.
         settings: all of them, defaults included.
         problems: what is wrong in it.
+        prefix: of the names of the settings that choose the model.
     """
 
     name: str
     settings: Settings
     problems: tuple[SettingProblem, ...]
+    prefix: str = "server."
 
 
 def sides(
@@ -86,7 +88,7 @@ def check_sides(layers: list[Side]) -> Iterator[Finding]:
                 "Calomel uses the default; calomel config reference lists all settings",
             )
         yield from _suggestions(side)
-        yield from _model(side)
+        yield from _models(side)
 
 
 def check_file(file: Path, layers: list[Side], folder: Path | None) -> Iterator[Finding]:
@@ -134,13 +136,21 @@ def _suggestions(side: Side) -> Iterator[Finding]:
         yield ok("suggestions", f"no next edits: suggest.next_edit in {side.name}")
 
 
+def _models(side: Side) -> Iterator[Finding]:
+    """Ask the models of these settings, where editors would ask them."""
+    yield from _model(side)
+    other = side.settings.server.for_edits
+    if other is not None:
+        for each in _model(replace(side, settings=replace(side.settings, server=other), prefix="server.edit_")):
+            yield replace(each, subject=f"{each.subject} for edits")
+
+
 def _model(side: Side) -> Iterator[Finding]:
-    """Ask the model of these settings, where editors would ask it."""
     server = side.settings.server
     if server.url is not None:
-        yield _asked(side, f"server.url in {side.name}", _ADVICE, _REFUSED)
+        yield _asked(side, f"{side.prefix}url in {side.name}", _ADVICE, _REFUSED)
     elif server.upstream is not None:
-        yield _asked(side, f"server.upstream in {side.name}", _ADVICE_UPSTREAM, "see what that server printed")
+        yield _asked(side, f"{side.prefix}upstream in {side.name}", _ADVICE_UPSTREAM, "see what that server printed")
     else:
         yield from _own(side)
 
@@ -152,7 +162,7 @@ def _own(side: Side) -> Iterator[Finding]:
     from calomel.infer.launch import model_folder
     from calomel.weights import nano_path
 
-    server, where = side.settings.server, f"server.model in {side.name}"
+    server, where = side.settings.server, f"{side.prefix}model in {side.name}"
     wrong = "choose another, or remove server.model to use nano"
     try:
         folder = model_folder(server.model) or nano_path()

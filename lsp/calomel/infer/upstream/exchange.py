@@ -11,14 +11,14 @@ import json
 import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from calomel.infer import remote
 from calomel.infer.completer import CompleterError
 from calomel.storage import SecretFileError, read_secret
-from calomel.workspace.settings import UpstreamFormat
+from calomel.workspace.settings import OtherServer, UpstreamFormat
 
 if TYPE_CHECKING:
     from httpx import AsyncClient, Response
@@ -65,6 +65,7 @@ class Target:
         key: sent as `Authorization: Bearer`.
         fim: name of a format of `calomel.prompts.fim_tokens`; None to find it by the model's tokens or name.
         edit: name of a format of `calomel.prompts.next_edit`; None to find it by the model's name.
+        key_names: where a user puts the key.
     """
 
     url: str
@@ -73,6 +74,7 @@ class Target:
     key: str | None = field(default=None, repr=False)
     fim: str | None = None
     edit: str | None = None
+    key_names: str = "upstream_key_file or CALOMEL_UPSTREAM_KEY"
 
     @property
     def base(self) -> str:
@@ -115,7 +117,8 @@ def target_of(url: str, settings: Any, key: str | None) -> Target:
     if key and not is_sendable(key):
         raise CompleterError("refused", "the upstream key may contain only printable ASCII characters without spaces")
     form, model = settings.upstream_format, settings.upstream_model
-    return Target(url, form, model, key or None, settings.upstream_fim, settings.upstream_edit)
+    target = Target(url, form, model, key or None, settings.upstream_fim, settings.upstream_edit)
+    return replace(target, key_names="edit_upstream_key_file") if isinstance(settings, OtherServer) else target
 
 
 def is_sendable(token: str) -> bool:
@@ -296,7 +299,7 @@ class Exchange:
         text = data.decode("utf-8", "replace").lower()
         if status in _UNAUTHORISED:
             does = "requires a key" if self.target.key is None else "rejects the key"
-            message = f"{self._place} {does}: set upstream_key_file or CALOMEL_UPSTREAM_KEY"
+            message = f"{self._place} {does}: set {self.target.key_names}"
             return UpstreamError("refused", message, status, text)
         if 300 <= status < 400:  # noqa: PLR2004 (RFC 9110)
             message = f"{self._place} redirects elsewhere, which Calomel does not follow: set upstream to that address"
