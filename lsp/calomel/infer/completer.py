@@ -8,6 +8,7 @@ Below them: how answers are generated, and when an answer is complete.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol, TypeVar
@@ -322,6 +323,8 @@ class Completer(Protocol):
 
 
 Complete = Callable[[CompleteRequest], Awaitable[CompleteAnswer]]
+# A completer that streams calls this with the beginning of its answer as that grows, first with an empty one.
+GROWING: Final[ContextVar[Callable[[str], None]]] = ContextVar("GROWING", default=lambda _: None)
 
 
 class UnsupportedError(Exception):

@@ -10,13 +10,13 @@ from typing import Final
 from calomel.code.budget import Budget, SpentError
 from calomel.code.names import names_of
 from calomel.infer.client import PATIENCE, ended
-from calomel.infer.completer import CompleterError, Kind, ModelInfo
+from calomel.infer.completer import GROWING, CompleterError, Kind, ModelInfo
 from calomel.infer.models import RULES, Models
 from calomel.prompts.next_edit import region_called
 from calomel.prompts.parts import Hunk, RegionBounds, region_around
 from calomel.selectivity.filters import FILTERS
 from calomel.suggest.cache import Entry
-from calomel.suggest.candidates import CandidateSource, context_tokens
+from calomel.suggest.candidates import DEADLINE, CandidateSource, context_tokens
 from calomel.suggest.drafts.propose import continuation
 from calomel.suggest.edit import Answer, Suggestion
 from calomel.suggest.elsewhere import drafts_elsewhere, others_of
@@ -33,6 +33,8 @@ from calomel.workspace.history import prompt_path
 from calomel.workspace.longest_match import LongestMatch
 from calomel.workspace.workspace import Workspace
 
+# Times the usual latency that a question is kept whose client has gone on typing.
+_USUAL: Final = 2.0
 # Seconds of a turn of the event loop for what another document may need.
 _TURN: Final = 0.03
 # Cached answers refused for these reasons are ignored: the model may have another one.
@@ -77,7 +79,7 @@ class Answering:
     ) -> None:
         self.permission = permission
         self.offering = offering
-        self.flight = SingleFlight()
+        self.flight = SingleFlight(models.clock)
         self.debounce = Debounce(models.clock, permission.settings.debounce_seconds)
         self.latency = Latency()
         self.asked = 0
@@ -138,7 +140,7 @@ class Answering:
         waited = 0.0
         if answer is None:
             began = self._models.clock()
-            answer = await self._pause(request)
+            answer = await self._kept(request) or await self._pause(request)
             waited = self._models.clock() - began
         if answer is None:
             answer = await self._from_model(request)
@@ -201,6 +203,17 @@ class Answering:
         past = self._past(request.document) if request.kind == "edit" else Past()
         return self.offering.offered(request, self.state(request.document.uri), past, entry)
 
+    async def _kept(self, request: Request) -> Answer | None:
+        """What the question before finds, as long as that may be what is typed."""
+        if request.explicit or request.kind == "edit":
+            return None
+        while (run := self.flight.kept(request.offset)) is not None:
+            await asyncio.wait({run.task})
+            answer = self._cached(request) if self._is_current(request) else None
+            if answer is not None:
+                return answer
+        return None
+
     async def _pause(self, request: Request) -> Answer | None:
         """Wait while more typing is likely; returns an answer if the question before finds a fitting one meanwhile."""
         latency = self.latency.quantile(0.5) or 0.0
@@ -240,7 +253,9 @@ class Answering:
         if snapshot is None:
             return Silence.of(SilenceReason.STALE)
         work = partial(self._entry, request, snapshot)
-        entry = await self.flight.run(request.kind, document, work, now=request.explicit)
+        usual = self.latency.quantile(0.5)
+        patience = DEADLINE if usual is None else min(DEADLINE, _USUAL * usual)
+        entry = await self.flight.run(request, work, patience)
         if isinstance(entry, Silence):
             return replace(entry, asked=True)
         result: Suggestion | SilenceReason = SilenceReason.STALE
@@ -331,6 +346,7 @@ class Answering:
         if not self._is_current(request):
             return Silence.of(SilenceReason.STALE)
         began, document = self._models.clock(), request.document
+        GROWING.set(run.grows)
         self.asked += snapshot.info is not RULES
         try:
             if request.kind == "edit":

@@ -120,7 +120,7 @@ def _edits(edits: tuple[Planned, ...] | SilenceReason) -> tuple[Planned, ...]:
 
 
 # Partial results by then are better than nothing; a user who asked explicitly waits longer.
-_DEADLINE: Final = 1.5
+DEADLINE: Final = 1.5
 _PATIENT_DEADLINE: Final = 5.0
 _REGION_TOKENS: Final = 512
 _HOLE_TOKENS: Final = 16
@@ -365,7 +365,7 @@ class CandidateSource:
             min_tokens=1 if explicit and kind == "fill" else 0,
             stop=stop,
             max_context=most,
-            deadline=_PATIENT_DEADLINE if explicit or kind == "edit" else _DEADLINE,
+            deadline=_PATIENT_DEADLINE if explicit or kind == "edit" else DEADLINE,
             drafts=drafts,
             own=own,
             floor=None if beside else self.filter.floor(snapshot.trigger, situation.language_id),

@@ -18,7 +18,7 @@ from calomel.suggest.edit import Answer
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.snapshot import Request, Trigger
 from calomel.suggest.state import DocumentState, several_cursors
-from calomel.workspace.documents import Document
+from calomel.workspace.documents import Document, Origin
 from calomel.workspace.settings import SuggestSettings
 from calomel.workspace.workspace import Workspace
 
@@ -262,33 +262,59 @@ class ModelRun:
     """Work for one question, which may outlive it.
 
     Attributes:
-        kind: of the question.
-        document: that it is about.
+        request: the question.
         revision: of the document, whose text it is about.
-        owner: the task of the question that it currently serves.
+        owner: the task of the question that it currently serves; None while nobody waits for it.
+        until: the time by which it is not worth waiting for any more.
+        grown: the beginning of its answer so far; None if the model does not stream.
         task: returns the result.
     """
 
-    kind: Kind
-    document: Document
+    request: Request
     revision: int
     owner: asyncio.Task[Answer] | None
+    until: float
+    grown: str | None = None
     task: asyncio.Task[Entry | Silence] = field(init=False)
 
     @property
     def outdated(self) -> bool:
         """Whether the text has changed since it began."""
-        return self.document.revision != self.revision
+        return self.request.document.revision != self.revision
+
+    @property
+    def place(self) -> int | None:
+        """Where the cursor is if all that has changed since was typed there, in one line, as the answer begins."""
+        request, at = self.request, self.request.offset
+        changes = request.document.since(self.revision)
+        if changes is None or request.kind != "fill" or request.selected is not None:
+            return None
+        for logged in changes:
+            change = logged.change
+            typed = logged.origin is Origin.TYPED and not change.removed and change.start == at
+            if not typed or "\n" in change.inserted or "\r" in change.inserted:
+                return None
+            at += len(change.inserted)
+        since, grown = request.document.text[request.offset : at], self.grown or ""
+        return at if grown.startswith(since) or since.startswith(grown) else None
+
+    def grows(self, text: str) -> None:
+        """The model's answer begins with `text`: the work ends where that is not what was typed meanwhile."""
+        self.grown = text
+        if self.outdated and self.place is None:
+            self.task.cancel()
 
 
 class SingleFlight:
     """At most one running question per editor, and at most one waiting per kind.
 
     A newer question supersedes the older one of its kind, whose caller is told at once. The older one's work goes on
-    only while the newer one waits for the typing to pause: if the answer comes in that time and still fits, it is used.
+    while what is typed may be what it answers (`ModelRun.place`), until that is too old; otherwise while the newer one
+    waits for the typing to pause. If its answer still fits then, it is used.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
         self._run: ModelRun | None = None
         self._asking: dict[Kind, asyncio.Task[Answer]] = {}
 
@@ -303,14 +329,40 @@ class SingleFlight:
         run = self.running
         return run.task if run is not None and run.owner is asyncio.current_task() else None
 
-    async def answer(self, kind: Kind, uri: str, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """Do `work` unless a newer question of this kind comes; cancelling also cancels the work and what it runs."""
+    def kept(self, offset: int | None = None) -> ModelRun | None:
+        """The work in progress that is worth waiting for, at a cursor, whatever is typed along with it."""
+        run = self.running
+        if run is None or run.grown is None or not self._keeps(run):
+            return None
+        return run if offset in {None, run.place} else None
+
+    def _keeps(self, run: ModelRun) -> bool:
+        return not run.request.explicit and run.place is not None and self._clock() < run.until
+
+    def look(self) -> None:
+        """A document has changed: work that nobody waits for ends where it is of no use any more."""
+        run = self.running
+        if run is not None and run.owner is None and not self._keeps(run):
+            run.task.cancel()
+
+    def closed(self, document: Document) -> None:
+        """Work about this document is of no use any more."""
+        run = self.running
+        if run is not None and run.request.document is document:
+            run.task.cancel()
+
+    async def answer(self, request: Request, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """Do `work` unless a newer question of its kind comes; cancelling also cancels the work and what it runs."""
         task = asyncio.ensure_future(work)
-        previous, run = self._asking.get(kind), self.running
+        kind, run = request.kind, self.running
+        previous = self._asking.get(kind)
         self._asking[kind] = task
-        if previous is not None:
-            if run is not None and run.owner is previous and run.document.uri == uri:
+        if run is not None and run.request.kind == kind and run.owner in {previous, None}:
+            if run.request.document is request.document:
                 run.owner = task
+            else:
+                run.task.cancel()
+        if previous is not None:
             previous.cancel()
         try:
             await asyncio.wait({task})
@@ -319,27 +371,28 @@ class SingleFlight:
             await ended(task)
             if self._asking.get(kind) is task:
                 del self._asking[kind]
-            if self.running is not None and self.running.owner is task:
-                self.running.task.cancel()
+            run = self.running
+            if run is not None and run.owner is task:
+                run.owner = None
+                self.look()
 
     async def run(
         self,
-        kind: Kind,
-        document: Document,
+        request: Request,
         work: Callable[[ModelRun], Coroutine[Any, Any, Entry | Silence]],
-        *,
-        now: bool,
+        patience: float,
     ) -> Entry | Silence:
         """The result of `work`, started as soon as nothing else runs.
 
-        `now`: do not wait for a question of another kind.
+        `patience`: seconds for which it is worth waiting for it. An explicit question waits for no other one.
         """
         owner: Any = asyncio.current_task()
         while (other := self.running) is not None:
-            if now or other.owner is owner or other.kind == kind or other.outdated:
+            kind = other.request.kind
+            if request.explicit or other.owner is owner or kind == request.kind or (other.outdated and not self.kept()):
                 other.task.cancel()
             await asyncio.wait({other.task})
-        run = self._run = ModelRun(kind, document, document.revision, owner)
+        run = self._run = ModelRun(request, request.document.revision, owner, self._clock() + patience)
         run.task = asyncio.ensure_future(work(run))
         await asyncio.wait({run.task})
         return Silence.of(SilenceReason.SUPERSEDED) if run.task.cancelled() else run.task.result()

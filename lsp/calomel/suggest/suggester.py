@@ -253,12 +253,14 @@ class Suggester(Listener):
             self._answering.debounce.key()
         if origin in {Origin.TYPED, Origin.PREDICTED}:
             self.reading.rests(uri, change.start + len(change.inserted))
+        self._answering.flight.look()
         accepted, document.latest.along = self._ledger.changed(uri, change, document.revision)
         for offer in accepted:
             self._was_accepted(offer)
 
     def closed(self, document: Document) -> None:
         """A document was closed."""
+        self._answering.flight.closed(document)
         self._ledger.held_back.follow(document)
         self._ledger.closed(document.uri)
         self._answering.forget(document.uri)
@@ -301,7 +303,7 @@ class Suggester(Listener):
         else:
             request = Request(kind, document, max(0, min(offset, len(document))), trigger, document.revision, **details)
             try:
-                answer = await self._answering.flight.answer(kind, uri, self._answering.answer(request))
+                answer = await self._answering.flight.answer(request, self._answering.answer(request))
             except Exception as error:  # noqa: BLE001 (a bug of ours must not end the session)
                 answer = Silence.of(SilenceReason.FAILED, f"({describe(error, 1)})")
                 LOG.error("a question ended with %s", answer.message)  # noqa: TRY400 (an error may quote the user's text)

@@ -21,6 +21,7 @@ from calomel.engine import Constraint, Result, SamplingParams
 from calomel.infer.cleaning import Cleaning
 from calomel.infer.completer import (
     DEFAULT_CONTEXT,
+    GROWING,
     MAX_CONTEXT,
     Candidate,
     CanvasText,
@@ -255,8 +256,10 @@ class UpstreamCompleter:
                 if not request.drafts:
                     raise
         else:
+            grows = GROWING.get()
+            grows("")
             async for _ in self._grown(request, answer, until):
-                pass
+                grows(answer.growing)
             text = self._cleaning(request).cut(answer.text)[0]
             own = (Candidate(text, answer.log_probs(len(text)), finish_reason=answer.finish or "stop"),)
         return CompleteAnswer(
