@@ -196,6 +196,8 @@ class Answering:
             return None if request.explicit or request.selected is not None else Silence.of(entry.decision)
         result = self._offered(request, entry)
         if isinstance(result, Suggestion):
+            if request.kind == "fill":
+                self.flight.in_vain = 0
             return replace(result, cached=True)
         return None if result in _ASK_AGAIN else Silence.of(result)
 
@@ -212,6 +214,7 @@ class Answering:
             answer = self._cached(request) if self._is_current(request) else None
             if answer is not None:
                 return answer
+            self.flight.in_vain += 1
         return None
 
     async def _pause(self, request: Request) -> Answer | None:

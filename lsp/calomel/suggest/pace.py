@@ -305,15 +305,23 @@ class ModelRun:
             self.task.cancel()
 
 
+_IN_VAIN: Final = 2
+
+
 class SingleFlight:
     """At most one running question per editor, and at most one waiting per kind.
 
     A newer question supersedes the older one of its kind, whose caller is told at once. The older one's work goes on
     while what is typed may be what it answers (`ModelRun.place`), until that is too old; otherwise while the newer one
     waits for the typing to pause. If its answer still fits then, it is used.
+
+    Attributes:
+        in_vain: how many waits for such work in a row brought nothing. Where people type something else than their
+            model says, waiting only makes the next answer late.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
+        self.in_vain = 0
         self._clock = clock
         self._run: ModelRun | None = None
         self._asking: dict[Kind, asyncio.Task[Answer]] = {}
@@ -337,7 +345,8 @@ class SingleFlight:
         return run if offset in {None, run.place} else None
 
     def _keeps(self, run: ModelRun) -> bool:
-        return not run.request.explicit and run.place is not None and self._clock() < run.until
+        wanted = self.in_vain < _IN_VAIN and not run.request.explicit
+        return wanted and run.place is not None and self._clock() < run.until
 
     def look(self) -> None:
         """A document has changed: work that nobody waits for ends where it is of no use any more."""
