@@ -34,6 +34,7 @@ class Play:
         models: their names there.
         path: of llama.cpp's model.
         refuses: the status that a question for log-probabilities gets where there are none.
+        reading: milliseconds that a token of a prompt takes; unknown where it is None.
         window: a prompt of more characters, each a token, is refused.
         mute: where an answer is streamed, nothing is streamed in the place of a refusal (`llama_cpp.server`).
         router: llama.cpp has a server for each of them.
@@ -56,6 +57,7 @@ class Play:
     models: Sequence[str] = ("qwen2.5-coder:1.5b-base",)
     path: str = "/models/Qwen2.5-Coder-1.5B-Q8_0.gguf"
     refuses: int | None = None
+    reading: float | None = None
     window: int = 1_000_000
     mute: bool = False
     router: bool = False
@@ -161,6 +163,8 @@ def llama_cpp(play: Play) -> Starlette:
         known = play.log_prob(at)
         probabilities = [{"id": at, "token": text, "logprob": known, "top_logprobs": []}]
         found = {"index": 0, "content": text, "tokens": [at], "stop": False, "tokens_predicted": at + 1}
+        if play.reading is not None:
+            found["timings"] = {"cache_n": 30, "prompt_n": 100, "prompt_ms": 100 * play.reading}
         return found if play.log_probs is None else {**found, "completion_probabilities": probabilities}
 
     def complete(body: dict[str, Any]) -> Response:
@@ -207,6 +211,8 @@ def ollama(play: Play) -> Starlette:
         options = body["options"]
         texts, cut = play.written(options["stop"], options["num_predict"])
         end = {"response": "", "done": True, "done_reason": "length" if cut else "stop", "prompt_eval_count": 26}
+        if play.reading is not None:
+            end["prompt_eval_duration"] = int(26e6 * play.reading)
         return played.stream(texts, token, [end], sse=False)
 
     played = Played(

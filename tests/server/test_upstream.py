@@ -321,6 +321,34 @@ def test_the_next_file_that_a_model_begins_is_no_part_of_an_answer(name: str, st
     assert answer["choices"][0]["text"] == "n * 2"
 
 
+@pytest.mark.parametrize(
+    ("name", "model", "reading", "least", "most"),
+    [
+        ("llama.cpp", "", 4.0, 64, 128),
+        ("llama.cpp", "", 40.0, 64, 128),
+        ("llama.cpp", "", 1.0, 256, 512),
+        ("llama.cpp", "", 0.01, 2000, 2000),
+        ("llama.cpp", "", None, 2000, 2000),
+        ("ollama", "qwen2.5-coder:1.5b-base", 4.0, 64, 128),
+        ("ollama", "seed-coder:8b-base", 4.0, 2000, 2000),
+    ],
+)
+def test_a_server_that_reads_slowly_gets_less_of_what_is_behind_the_cursor(
+    name: str, model: str, reading: float | None, least: int, most: int, asked: Open
+) -> None:
+    """Its prefix cache ends at the cursor where the text behind it comes later."""
+    behind = "\n" + "    count += 1\n" * 133
+    play = Play(reading=reading, models=(model,))
+    client = asked(name, play)
+    for _ in range(2):
+        assert client.post(FIM, json={"model": "m", "prompt": "def f(count):\n    ", "suffix": behind}).is_success
+    body = play.last(ROUTES[name])
+    shown = body["input_suffix"] if name == "llama.cpp" else body["prompt"]
+    count = shown.count("    count += 1\n") * len("    count += 1\n")
+    assert min(least, len(behind)) - 15 <= count <= most
+    assert shown.partition("    count += 1")[2] == "" or count % 15 == 0
+
+
 def test_ollama_fills_by_its_template_where_the_tokens_are_not_known(asked: Open) -> None:
     play = Play(models=("mine:latest",))
     asked("ollama", play, upstream_model="mine").post(FIM, json=HOLE)

@@ -54,13 +54,18 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of an answer; the last one has a finish reason. Numbers may be missing or NaN."""
+    """A part of an answer; the last one has a finish reason. Numbers may be missing or NaN.
+
+    `read` tokens of the prompt took the server `reading` seconds; the others it had read before.
+    """
 
     text: str = ""
     log_probs: tuple[float, ...] = ()
     finish: FinishReason | None = None
     prompt_tokens: int = 0
     cached_tokens: int = 0
+    read: int = 0
+    reading: float = 0.0
 
 
 class Adapter(ABC):
@@ -82,6 +87,11 @@ class Adapter(ABC):
     def form(self) -> FimFormat | None:
         """In whose tokens, and with whose tokens broken up in the user's text, a hole is written here, if it is."""
         return self._form
+
+    @property
+    def rereads(self) -> bool:
+        """Whether what stands behind a hole comes behind the text before it, so that it is read anew at every key."""
+        return self._form is None or not (self._form.suffix_first or self.continues)
 
     async def names(self) -> list[str]:
         """The models that it has; empty if it does not tell."""
@@ -169,3 +179,8 @@ def whole(value: Any) -> int:
 def number(value: Any) -> float:
     """A log-probability; NaN for anything else."""
     return float(value) if isinstance(value, int | float) and abs(value) < _LARGEST else nan
+
+
+def amount(value: Any) -> float:
+    """A number that is not negative; 0 for anything else."""
+    return float(value) if isinstance(value, int | float) and isfinite(value) and value > 0 else 0.0

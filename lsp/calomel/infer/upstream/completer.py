@@ -166,6 +166,8 @@ class UpstreamCompleter:
         self._heard = time.monotonic()
         # The share of the window that prompts take by our estimate of tokens: less where the text has more of them.
         self._share = 1.0
+        # Seconds that the server takes to read a token of a prompt; 0 while unknown.
+        self._reading = 0.0
 
     def look(self) -> None:
         """Ask what the server can do, in a separate event loop. Raises UpstreamError."""
@@ -363,7 +365,8 @@ class UpstreamCompleter:
             self._trouble = str(error)
             raise
         else:
-            self._adapter, self._heard, self._logs, self._share = adapter, time.monotonic(), True, 1.0
+            self._adapter, self._heard, self._logs = adapter, time.monotonic(), True
+            self._share, self._reading = 1.0, 0.0
             _log.info("%s", self.note)
             return adapter
         finally:
@@ -375,6 +378,8 @@ class UpstreamCompleter:
         room = min(request.max_context, max(window // 2, window - request.max_tokens))
         whole = request.kind == "fill" or not (self._last.edits or self._trained)
         parts = fitted(request.parts, int(room * self._share), whole=whole)
+        if request.kind == "fill" and self._adapter is not None and self._adapter.rereads and self._reading:
+            parts = replace(parts, suffix=in_time(parts.suffix, self._reading))
         most = max(1, min(request.max_tokens, window - room))
         return Ask(parts, most, request.stop, sampling or SamplingParams())
 
@@ -431,8 +436,10 @@ class UpstreamCompleter:
         try:
             async with aclosing(adapter.fill(ask)) as pieces:
                 while answer.finish is None and not answer.strays:
-                    answer.take(await self._within(until, anext(pieces)))
+                    answer.take(piece := await self._within(until, anext(pieces)))
                     self._heard = time.monotonic()
+                    if piece.read >= _MEASURED:
+                        self._reading = piece.reading / piece.read
                     if answer.finish is None and self._cleaning(request).cut(answer.text)[1]:
                         answer.finish = "stop"
                     yield
@@ -511,6 +518,11 @@ def _told(task: asyncio.Task[Adapter]) -> None:
 
 # What Zed gives its own model; Sweep's has 8,192.
 _EDITS_CONTEXT: Final = 8192
+# What stands behind the cursor may take so many seconds to read at every key, and is at least so many tokens.
+_REREAD_SECONDS: Final = 0.25
+_LEAST_BEHIND: Final = 32
+# Of fewer tokens, the time says nothing of a token.
+_MEASURED: Final = 16
 # Bytes per token of code, as estimated by `calomel.context.window`; the server's tokenizer is not available.
 _BYTES_PER_TOKEN: Final = 3
 # What a refused prompt is cut to; text has at least half a byte per token.
@@ -553,6 +565,22 @@ def fitted(parts: PromptParts, room: int, *, whole: bool) -> PromptParts:
         related.append(Excerpt(_EDITS_PATH, 0, text))
     kept = () if whole else tuple(edits)
     return replace(parts.with_window(before, behind), related=tuple(related), far=(), edits=kept)
+
+
+def in_time(behind: str, reading: float) -> str:
+    """The beginning of the text behind a cursor that a server reads in time, in steps, and in whole lines if it can.
+
+    Args:
+        behind: the text.
+        reading: seconds for a token.
+    """
+    affordable = max(_LEAST_BEHIND, _REREAD_SECONDS / reading)
+    tokens = int(2 ** math.floor(math.log2(affordable)))
+    if _size(behind) <= tokens:
+        return behind
+    kept = _beginning(behind, tokens)
+    line = kept.rfind("\n") + 1
+    return kept[:line] if line > len(kept) // 2 else kept
 
 
 def _size(text: str) -> int:

@@ -16,6 +16,7 @@ from calomel.infer.upstream.adapter import (
     Ask,
     Known,
     Piece,
+    amount,
     drawn,
     items,
     number,
@@ -28,6 +29,9 @@ from calomel.infer.upstream.exchange import LOADING_SECONDS, READ_SECONDS, Excha
 from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, escape, format_named
 
 _NOT_IMPLEMENTED: Final = 501
+# Of a second.
+_MS: Final = 1e3
+_NS: Final = 1e9
 
 
 class LlamaCpp(Adapter):
@@ -76,7 +80,8 @@ class LlamaCpp(Adapter):
         """As `Adapter.fill`."""
         parts, form = ask.parts, self._form
         body = drawn(ask.sampling, repetition_penalty="repeat_penalty") | {
-            "n_predict": ask.max_tokens, "n_probs": 1, "cache_prompt": True, "stream": True, **self._named,
+            "n_predict": ask.max_tokens, "n_probs": 1, "cache_prompt": True, "stream": True,
+            "timings_per_token": True, **self._named,
         }  # fmt: skip
         if form is None and ask.prompt is None:
             extra = [{"filename": each.path, "text": each.text} for each in parts.related]
@@ -92,13 +97,16 @@ class LlamaCpp(Adapter):
                     number(record(each).get("logprob")) for each in items(data.get("completion_probabilities"))
                 )
                 over = data.get("stop") is True
+                timings = record(data.get("timings"))
                 cut = data.get("stop_type") == "limit" or data.get("stopped_limit") is True
                 yield Piece(
                     text(data.get("content")),
                     log_probs,
                     ("length" if cut else "stop") if over else None,
                     whole(data.get("tokens_evaluated")),
-                    whole(record(data.get("timings")).get("cache_n")),
+                    whole(timings.get("cache_n")),
+                    whole(timings.get("prompt_n")),
+                    amount(timings.get("prompt_ms")) / _MS,
                 )
                 if over:
                     return
@@ -173,6 +181,9 @@ class Ollama(Adapter):
                     tuple(number(record(each).get("logprob")) for each in items(data.get("logprobs"))),
                     ("length" if data.get("done_reason") == "length" else "stop") if over else None,
                     whole(data.get("prompt_eval_count")),
+                    0,
+                    whole(data.get("prompt_eval_count")),
+                    amount(data.get("prompt_eval_duration")) / _NS,
                 )
                 if over:
                     return
