@@ -243,10 +243,10 @@ def openai(play: Play, *, vllm: bool = False) -> Starlette:
             refused = JSONResponse({"error": {"message": said}}, 400)
         if refused is not None:
             return Response(media_type="text/event-stream") if play.mute and body["stream"] else refused
-        if len(body["stop"]) > 4:
+        if len(body.get("stop", "x")) not in range(1, 5):
             return JSONResponse({"error": {"message": "stop has more than 4 strings"}}, 400)
         special = not vllm or not body.get("skip_special_tokens", True)
-        texts, cut = play.written(body["stop"], body["max_tokens"], special=special)
+        texts, cut = play.written(body.get("stop", ()), body["max_tokens"], special=special)
         end = {"choices": [{"index": 0, "text": "", "finish_reason": "length" if cut else "stop"}]}
         usage = {"choices": [], "usage": {"prompt_tokens": 33, "prompt_tokens_details": {"cached_tokens": 16}}}
         return played.stream(texts, token, [end, usage, "[DONE]"], sse=True)

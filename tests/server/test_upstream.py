@@ -854,23 +854,61 @@ def test_odd_documents_are_read_as_far_as_they_go(nonsense: str, asked: Open) ->
     assert client.post(FIM, json=HOLE).json()["choices"][0]["text"].endswith("n * 2")
 
 
-@pytest.mark.parametrize(("name", "window"), [("llama.cpp", 8192), ("vllm", 16384)])
-def test_a_text_of_many_tokens_gets_less_of_the_window_until_it_fits(name: str, window: int, asked: Open) -> None:
-    client = asked(name, Play(window=window), context_tokens=window)
+@pytest.mark.parametrize(
+    ("name", "window", "most"), [("llama.cpp", 8192, 2), ("vllm", 16384, 2), ("ollama", 8192, 1), ("openai", 4000, 4)]
+)
+def test_a_text_of_many_tokens_is_cut_and_asked_again_within_the_question(
+    name: str, window: int, most: int, asked: Open
+) -> None:
+    play = Play(window=window)
+    client = asked(name, play, context_tokens=window)
     hole = {**HOLE, "prompt": "x = 1\n" * 10_000}
-    answers = [client.post(FIM, json=hole) for _ in range(6)]
-
-    assert f"has room for {window} tokens: Calomel shortens the next prompt" in error_of(answers[0])[2]
-    assert answers[-1].json()["choices"][0]["text"] == "n * 2"
+    before = len([path for path, _ in play.asked if path == ROUTES[name]])
+    assert client.post(FIM, json=hole).json()["choices"][0]["text"] == "n * 2"
+    asked_now = len([path for path, _ in play.asked if path == ROUTES[name]]) - before
+    assert asked_now <= most + 1
+    assert client.post(FIM, json=hole).json()["choices"][0]["text"] == "n * 2"
+    assert len([path for path, _ in play.asked if path == ROUTES[name]]) == before + asked_now + 1
 
 
 @pytest.mark.parametrize("mute", [False, True])
-def test_a_window_that_only_a_refusal_tells_is_that_of_the_next_question(*, mute: bool, asked: Open) -> None:
+def test_a_window_that_only_a_refusal_tells_is_that_of_the_same_question(*, mute: bool, asked: Open) -> None:
     client = asked("openai", Play(window=600, mute=mute))
-    long = HOLE | {"prompt": "x = 1\n" * 300}
+    assert client.post(FIM, json=HOLE | {"prompt": "x = 1\n" * 300}).json()["choices"][0]["text"] == "n * 2"
 
-    assert "has room for 600 tokens" in error_of(client.post(FIM, json=long))[2]
-    assert client.post(FIM, json=long).json()["choices"][0]["text"] == "n * 2"
+
+@pytest.mark.parametrize(
+    ("name", "route", "told"),
+    [
+        ("llama.cpp", "/completion", {"grammar": 'root ::= " \\"" [^\\x00]*'}),
+        ("vllm", "/v1/completions", {"structured_outputs": {"regex": '\\ "(.|\\n)*'}}),
+    ],
+)
+def test_a_server_is_told_how_the_word_at_the_cursor_begins(
+    name: str, route: str, told: dict[str, Any], asked: Open
+) -> None:
+    play = Play(
+        tokens=(' "tot', "als"), log_probs=(-0.1, -0.1), models=("llama",), failing={"/infill": (501, NO_TOKENS)}
+    )
+    client = asked(name, play)
+    before = len(play.asked)
+    answer = client.post(FIM, json={**HOLE, "prompt": 'value = "'}).json()
+    assert answer["choices"][0]["text"] == "totals"
+    (body,) = [body for path, body in play.asked[before:] if path == route and body.get("n_predict", 9) > 1][-1:]
+    assert body["prompt"] == "value ="
+    assert {key: body[key] for key in told} == told
+
+
+def test_the_prompt_of_a_word_is_asked_once_while_it_is_typed(asked: Open) -> None:
+    play = Play(tokens=(" total", "_price"), log_probs=(-0.1, -0.1), models=("llama",))
+    client = asked("openai", play)
+    texts, counts = [], []
+    for prompt in ("value = t", "value = to", "value = tota", "value = tx"):
+        texts.append(client.post(FIM, json={**HOLE, "prompt": prompt}).json()["choices"][0]["text"])
+        counts.append(len(play.asked))
+    assert texts[:3] == ["otal_price", "tal_price", "l_price"]
+    assert counts[0] == counts[1] == counts[2]
+    assert play.last("/v1/completions")["prompt"] == "value = tx"
 
 
 def test_a_schema_is_refused_with_what_to_do(asked: Open) -> None:

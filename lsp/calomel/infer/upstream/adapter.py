@@ -42,7 +42,8 @@ class Known:
 class Ask:
     """A hole or a region to ask about. For a hole, `parts.related` is all that is used of other files and edits.
 
-    `prompt`, if given, is sent as it is, instead of a hole in the model's fill-in-the-middle tokens.
+    `prompt`, if given, is sent as it is, instead of a hole in the model's fill-in-the-middle tokens. The answer begins
+    with `begin` if the server can be told so (`Adapter.begins`).
     """
 
     parts: PromptParts
@@ -50,6 +51,7 @@ class Ask:
     stop: tuple[str, ...] = ()
     sampling: SamplingParams = field(default_factory=SamplingParams)
     prompt: str | None = None
+    begin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class Adapter(ABC):
     """Asks one server. Every method raises UpstreamError."""
 
     name: str
+    # Whether the server can be told how an answer begins.
+    begins = False
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
@@ -104,6 +108,10 @@ class Adapter(ABC):
     @abstractmethod
     def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
         """Stream the text for a hole; closing the stream frees the server's slot."""
+
+    async def count(self, ask: Ask) -> int:  # noqa: ARG002
+        """The tokens of its prompt; 0 if the server does not count them."""
+        return 0
 
     async def rewrite(self, ask: Ask) -> str:
         """What the region becomes; only with `Known.edits`."""

@@ -5,6 +5,7 @@ vLLM, LM Studio and others: `/v1/completions` of OpenAI's API. Mercury: its publ
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
@@ -47,6 +48,7 @@ class OpenAi(Adapter):
     name = "openai"
     # Fields of every question that only this server has.
     _more: ClassVar[dict[str, Any]] = {}
+    _stream: ClassVar[dict[str, Any]] = {"include_usage": True}
 
     def __init__(self, exchange: Exchange) -> None:
         super().__init__(exchange)
@@ -89,8 +91,12 @@ class OpenAi(Adapter):
         stop = (*form.ends, *ask.stop) if ask.prompt is None else (*ask.stop, *form.ends)
         body = drawn(ask.sampling, top_k="") | self._more | {
             "model": self._model, "prompt": prompt_of(ask, form), "max_tokens": ask.max_tokens, "stream": True,
-            "stream_options": {"include_usage": True}, "stop": [*dict.fromkeys(stop)][:_MOST_STOPS],
+            "stream_options": self._stream,
         }  # fmt: skip
+        if stop:  # `transformers serve` does not take an empty list
+            body["stop"] = [*dict.fromkeys(stop)][:_MOST_STOPS]
+        if ask.begin:
+            body["structured_outputs"] = {"regex": f"{re.escape(ask.begin)}(.|\\n)*"}
         if self._log_probs:
             body["logprobs"] = 1
         finish: FinishReason | None = None
@@ -146,6 +152,9 @@ class Vllm(OpenAi):
     name = "vllm"
     # Otherwise it leaves them out of the text in which it looks for `stop`.
     _more: ClassVar[dict[str, Any]] = {"skip_special_tokens": False}
+    # An answer that is over for us is not read to its end, where the count would be.
+    _stream: ClassVar[dict[str, Any]] = {"include_usage": True, "continuous_usage_stats": True}
+    begins = True
 
     async def _asked(self) -> FimFormat:
         """The format whose tokens are each one token of the model."""
@@ -157,6 +166,11 @@ class Vllm(OpenAi):
     async def _check(self) -> None:
         if self._form is not None:
             self._check_tokens(self._model, await self._counted(self._form), self._form)
+
+    async def count(self, ask: Ask) -> int:
+        """As `Adapter.count`."""
+        body = {"model": self._model, "prompt": prompt_of(ask, self._form or LEFT_TO_RIGHT)}
+        return whole(record(await self._exchange.post("/tokenize", body)).get("count"))
 
     async def _counted(self, form: FimFormat) -> int:
         body = {"model": self._model, "prompt": "".join(form.marks), "add_special_tokens": False}

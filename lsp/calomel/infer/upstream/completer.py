@@ -12,9 +12,10 @@ import hashlib
 import logging
 import math
 import time
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, Self, TypeVar, cast
 
 from calomel.engine import Constraint, Result, SamplingParams
@@ -92,6 +93,11 @@ class _Answer:
     cached_tokens: int = 0
     trimmed: bool = False
 
+    def begin(self, owed: str) -> None:
+        """Forget what has come, for an answer that begins otherwise."""
+        self.owed, self.whole, self.finish = owed, "", None
+        self.pieces.clear()
+
     def take(self, piece: Piece) -> None:
         self.whole += piece.text
         self.pieces.append(piece)
@@ -166,6 +172,8 @@ class UpstreamCompleter:
         self._heard = time.monotonic()
         # The share of the window that prompts take by our estimate of tokens: less where the text has more of them.
         self._share = 1.0
+        # The last question, what its answer had to begin with, and what came.
+        self._remembered: tuple[Ask | None, str, tuple[Piece, ...]] = None, "", ()
         # Seconds that the server takes to read a token of a prompt; 0 while unknown.
         self._reading = 0.0
 
@@ -366,7 +374,7 @@ class UpstreamCompleter:
             raise
         else:
             self._adapter, self._heard, self._logs = adapter, time.monotonic(), True
-            self._share, self._reading = 1.0, 0.0
+            self._share, self._reading, self._remembered = 1.0, 0.0, (None, "", ())
             _log.info("%s", self.note)
             return adapter
         finally:
@@ -397,35 +405,58 @@ class UpstreamCompleter:
         form = self._trained
         if form is None or request.parts.region is None:
             return ()
-        prompt, reply = form.write(ask.parts)
-        stop, most = (*form.ends, *ask.stop), ask.max_tokens + _MARKER_TOKENS
-        ask = replace(ask, prompt=prompt, stop=stop, max_tokens=most)
-        async for _ in self._grown(request, answer, until, ask):
+        replies = []
+
+        def written() -> Ask:
+            ask = self._ask(request)
+            prompt, reply = form.write(ask.parts)
+            replies.append(reply)
+            most = ask.max_tokens + _MARKER_TOKENS
+            return replace(ask, prompt=prompt, stop=(*form.ends, *ask.stop), max_tokens=most)
+
+        async for _ in self._grown(request, answer, until, written):
             pass
-        text = reply.read(answer.text)
+        text = replies[-1].read(answer.text)
         if text is None:
             return ()
         return (Candidate(text, answer.log_probs(len(answer.text)), finish_reason=answer.finish or "stop"),)
 
     async def _grown(
-        self, request: CompleteRequest, answer: _Answer, until: float | None, ask: Ask | None = None
+        self, request: CompleteRequest, answer: _Answer, until: float | None, ask_of: Callable[[], Ask] | None = None
     ) -> AsyncGenerator[None]:
         """Extend `answer` piece by piece, until the first stop string, its end or the deadline.
 
         A model that continues a text writes the word at the cursor again; if it writes another one, it is asked anew.
+        So is a server whose window the prompt exceeds, for less of it.
         """
+        ask_of = ask_of or partial(self._ask, request)
         adapter = await self._within(until, self._ready())
-        ask = ask or self._ask(request)
+        for tries in range(_TRIES):
+            share, ask = self._share, ask_of()
+            try:
+                async with aclosing(self._begun(adapter, request, answer, until, ask)) as states:
+                    async for _ in states:
+                        yield
+            except UpstreamError as error:
+                if not error.window or answer.pieces or tries == _TRIES - 1:
+                    raise
+                await self._within(until, self._shorten(adapter, request, ask, share))
+            else:
+                return
+
+    async def _begun(
+        self, adapter: Adapter, request: CompleteRequest, answer: _Answer, until: float | None, ask: Ask
+    ) -> AsyncGenerator[None]:
         answer.trimmed = len(ask.parts.prefix) < len(request.parts.prefix)
         heals = adapter.continues and ask.prompt is None
         answer.form = adapter.form if ask.prompt is None else None
-        answer.owed = last_piece(ask.parts.prefix, request.stop) if heals else ""
-        async with aclosing(self._written(adapter, request, answer, until, _healed(ask, answer.owed))) as states:
+        answer.begin(last_piece(ask.parts.prefix, request.stop) if heals else "")
+        healed = _healed(ask, answer.owed, tells=adapter.begins)
+        async with aclosing(self._written(adapter, request, answer, until, healed)) as states:
             async for _ in states:
                 yield
         if answer.strays:
-            answer.owed, answer.whole, answer.finish = "", "", None
-            answer.pieces.clear()
+            answer.begin("")
             async with aclosing(self._written(adapter, request, answer, until, ask)) as states:
                 async for _ in states:
                     yield
@@ -433,15 +464,17 @@ class UpstreamCompleter:
     async def _written(
         self, adapter: Adapter, request: CompleteRequest, answer: _Answer, until: float | None, ask: Ask
     ) -> AsyncGenerator[None]:
+        if self._remembers(request, answer, ask):
+            yield
+            return
         try:
             async with aclosing(adapter.fill(ask)) as pieces:
                 while answer.finish is None and not answer.strays:
-                    answer.take(piece := await self._within(until, anext(pieces)))
+                    piece = await self._within(until, anext(pieces))
                     self._heard = time.monotonic()
                     if piece.read >= _MEASURED:
                         self._reading = piece.reading / piece.read
-                    if answer.finish is None and self._cleaning(request).cut(answer.text)[1]:
-                        answer.finish = "stop"
+                    self._take(request, answer, piece)
                     yield
         except UpstreamError as error:
             if error.code == "timeout" and answer.text:
@@ -450,6 +483,33 @@ class UpstreamCompleter:
                 return
             self._doubt(error)
             raise
+        self._remembered = ask, answer.owed, tuple(answer.pieces)
+
+    def _take(self, request: CompleteRequest, answer: _Answer, piece: Piece) -> None:
+        answer.take(piece)
+        if answer.finish is None and self._cleaning(request).cut(answer.text)[1]:
+            answer.finish = "stop"
+
+    def _remembers(self, request: CompleteRequest, answer: _Answer, ask: Ask) -> bool:
+        """Whether the last answer is for this question, too: while a word is typed, its healed prompt stays."""
+        before, owed, pieces = self._remembered
+        if before is None or len(answer.owed) <= len(owed) or _same(before) != _same(ask):
+            return False
+        for piece in pieces:
+            if answer.finish is None and not answer.strays:
+                self._take(request, answer, piece)
+        # A server that can be told how an answer begins would not stray.
+        done = not ask.begin if answer.strays else answer.finish is not None
+        if not done:
+            answer.begin(answer.owed)
+        return done
+
+    async def _shorten(self, adapter: Adapter, request: CompleteRequest, ask: Ask, share: float) -> None:
+        """Show less of a text with more tokens than we estimate: as the server counts them, if it does."""
+        counted = await adapter.count(ask)
+        room = min(request.max_context, self._last.window - ask.max_tokens)
+        if counted > room > 0:
+            self._share = max(_LEAST_SHARE, share * room / counted * _CLOSE)
 
     @property
     def _continues(self) -> bool:
@@ -502,12 +562,17 @@ class UpstreamCompleter:
         )
 
 
-def _healed(ask: Ask, owed: str) -> Ask:
-    """The question for the text from the start of the word at the cursor."""
+def _healed(ask: Ask, owed: str, *, tells: bool) -> Ask:
+    """The question for the text from the start of the word at the cursor; `tells` the server that it begins so."""
     if not owed:
         return ask
-    prefix = ask.parts.prefix.removesuffix(owed)
-    return replace(ask, parts=replace(ask.parts, prefix=prefix), max_tokens=ask.max_tokens + len(owed))
+    prefix, most = ask.parts.prefix.removesuffix(owed), ask.max_tokens + len(owed)
+    return replace(ask, parts=replace(ask.parts, prefix=prefix), max_tokens=most, begin=owed if tells else "")
+
+
+def _same(ask: Ask) -> Ask:
+    """What decides about an answer, but for its length and beginning."""
+    return replace(ask, max_tokens=0, begin="")
 
 
 def _told(task: asyncio.Task[Adapter]) -> None:
@@ -528,6 +593,9 @@ _BYTES_PER_TOKEN: Final = 3
 # What a refused prompt is cut to; text has at least half a byte per token.
 _LESS: Final = 0.7
 _LEAST_SHARE: Final = 0.15
+# Of a count, for what is not counted: related files that come or go with it.
+_CLOSE: Final = 0.95
+_TRIES: Final = 5
 _SUFFIX_SHARE: Final = 4
 # Tokens for a heading and its markers.
 _HEADING: Final = 16

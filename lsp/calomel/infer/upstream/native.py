@@ -5,6 +5,7 @@ llama.cpp: tools/server/README.md of its repository. Ollama: docs/api.md of its 
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Final
@@ -41,6 +42,7 @@ class LlamaCpp(Adapter):
     """
 
     name = "llama.cpp"
+    begins = True
 
     def __init__(self, exchange: Exchange) -> None:
         super().__init__(exchange)
@@ -83,6 +85,8 @@ class LlamaCpp(Adapter):
             "n_predict": ask.max_tokens, "n_probs": 1, "cache_prompt": True, "stream": True,
             "timings_per_token": True, **self._named,
         }  # fmt: skip
+        if ask.begin:
+            body["grammar"] = f"root ::= {json.dumps(ask.begin, ensure_ascii=False)} [^\\x00]*"
         if form is None and ask.prompt is None:
             extra = [{"filename": each.path, "text": each.text} for each in parts.related]
             hole = {"input_prefix": parts.prefix, "input_suffix": parts.suffix, "input_extra": extra, "prompt": ""}
@@ -111,6 +115,17 @@ class LlamaCpp(Adapter):
                 if over:
                     return
         raise self._exchange.broken()
+
+    async def count(self, ask: Ask) -> int:
+        """As `Adapter.count`."""
+        parts = ask.parts
+        prompt = ask.prompt or (
+            "".join((*(each.text for each in parts.related), parts.prefix, parts.suffix))
+            if self._form is None
+            else prompt_of(ask, self._form)
+        )
+        body = {"content": prompt, "parse_special": True, **self._named}
+        return len(items(record(await self._exchange.post("/tokenize", body)).get("tokens")))
 
     async def _asked(self) -> FimFormat:
         """The format whose tokens are each one token of the model."""
