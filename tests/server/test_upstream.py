@@ -28,6 +28,8 @@ from calomel.infer.completer import CompleteAnswer, CompleteRequest, Draft
 from calomel.infer.continuation import last_piece
 from calomel.infer.upstream import exchange
 from calomel.infer.wire import COMPLETE_PATH, INFO_PATH, decode, decode_info, encode
+from calomel.prompts.fim_tokens import FORMATS as FIM_FORMATS
+from calomel.prompts.fim_tokens import FimFormat, write_fim
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
 from calomel.prompts.zeta import parse_zeta
 from calomel.server.errors import StartError
@@ -212,6 +214,10 @@ PROMPTS = {
     "<|fim_prefix|>def f(n):\n    return <|fim_suffix|>\n<|fim_middle|>",
     "granite-8b-code": "<reponame>project\n<filename>lib/size.py\nLIMIT = 3\n\n<filename>recent_edits.diff\n"
     "--- app.py\n-old = 1\n+new = 1\n\n<filename>app.py\n<fim_prefix>def f(n):\n    return <fim_suffix>\n<fim_middle>",
+    "granite-4.1-3b": "<|fim_prefix|>def f(n):\n    return <|fim_suffix|>\n<|fim_middle|>",
+    "JetBrains/Mellum-4b-base": "<filename>lib/size.py\nLIMIT = 3\n\n<filename>recent_edits.diff\n"
+    "--- app.py\n-old = 1\n+new = 1\n\n<filename>app.py\n"
+    "<fim_suffix>\n<fim_prefix>def f(n):\n    return <fim_middle>",
     "starcoder2-3b": "<repo_name>project\n<file_sep>lib/size.py\nLIMIT = 3\n\n<file_sep>recent_edits.diff\n"
     "--- app.py\n-old = 1\n+new = 1\n\n<file_sep><fim_prefix>app.py\ndef f(n):\n    return <fim_suffix>\n<fim_middle>",
     "codegemma-2b": "<|file_separator|>lib/size.py\nLIMIT = 3\n\n<|file_separator|>recent_edits.diff\n"
@@ -237,7 +243,15 @@ def test_a_model_is_asked_with_the_tokens_of_its_family(model: str, prompt: str,
     assert play.last("/v1/completions")["prompt"] == prompt
 
 
+@pytest.mark.parametrize("form", FIM_FORMATS.values(), ids=FIM_FORMATS)
+def test_what_ends_an_answer_is_a_token_of_its_format(form: FimFormat) -> None:
+    text = write_fim(EDITED, form)
+    assert set(form.ends) - {form.end.lstrip("▁"), *form.files, *form.repository} <= set(form.marks)
+    assert all(text.count(mark) == 1 for mark in form.marks)
+
+
 STARCODER = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
+QWEN = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
 ZETA = ("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>")
 # Format, server and settings; the route that is asked, and how its prompt begins.
 TOKENS: dict[str, tuple[str, Play, dict[str, str], str, str]] = {
@@ -246,6 +260,15 @@ TOKENS: dict[str, tuple[str, Play, dict[str, str], str, str]] = {
     ),
     "tokens that llama.cpp does not know": (
         "llama.cpp", Play(marks=ZETA, failing={"/infill": (501, NO_TOKENS)}), {}, "/completion", "<[fim-suffix]>",
+    ),
+    "a name that tells the order": (
+        "vllm", Play(models=("JetBrains/Mellum2-12B",), marks=STARCODER), {}, "/v1/completions", "<filename>untitled",
+    ),
+    "tokens that the name does not tell": (
+        "vllm", Play(models=("granite-5-3b",), marks=QWEN), {}, "/v1/completions", "<|fim_prefix|>",
+    ),
+    "a format that llama.cpp writes otherwise": (
+        "llama.cpp", Play(path="/m/mellum-4b.gguf", marks=STARCODER), {}, "/completion", "<filename>untitled",
     ),
     "tokens that are named": (
         "openai", Play(models=("mine",)), {"upstream_fim": "starcoder"}, "/v1/completions", "<fim_prefix>",

@@ -48,7 +48,7 @@ def _ends(raw: Mapping[str, Any], folder: Path) -> tuple[int, ...]:
         CheckpointError: there is none.
     """
     known = token_ids(folder)
-    form = format_of(known)
+    form = format_of(known, folder.name)
     names = (*_STYLE.ends, *(() if form is None else form.names))
     said: list[Any] = [known.get(form.end)] if form is not None else []
     for place in (raw, read_generation_config(folder)):

@@ -12,7 +12,7 @@ guess.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
@@ -81,6 +81,9 @@ class FimFormat:
         repository: precedes the name of the repository, before all files.
         end: ends an answer, if the model has a token of its own for that.
         names_itself: in a text for a server, the file's own path comes behind the prefix token.
+        headed: in a text for a server, the file's own path is always there.
+        stops: end an answer, too.
+        infill: llama.cpp's `/infill` writes it as the model was trained.
     """
 
     prefix: str
@@ -93,6 +96,9 @@ class FimFormat:
     repository: tuple[str, ...] = ()
     end: str = ""
     names_itself: bool = False
+    headed: bool = False
+    stops: tuple[str, ...] = ()
+    infill: bool = True
 
     @property
     def tokens(self) -> tuple[str, str, str]:
@@ -114,13 +120,16 @@ class FimFormat:
     def broken(self) -> tuple[tuple[str, str], ...]:
         """Every token of the format as it is in a text, and how it is written where it is the user's."""
         return tuple(
-            (mark, f"{mark[:1]} {mark[1:]}") for mark in (*self.marks, *self.ends, *self.files, *self.repository)
+            (mark, f"{mark[:1]} {mark[1:]}")
+            for mark in dict.fromkeys((*self.marks, *self.ends, *self.files, *self.repository))
         )
 
     @property
     def ends(self) -> tuple[str, ...]:
         """What ends an answer, as text, the end token first: a model that begins another file is done, too."""
-        return tuple(each.lstrip(_BLANK) for each in (self.end, *self.files[:1], *self.repository[:1]) if each)
+        return tuple(
+            each.lstrip(_BLANK) for each in (self.end, *self.files[:1], *self.repository[:1], *self.stops) if each
+        )
 
 
 # A space in a vocabulary of characters.
@@ -174,6 +183,19 @@ _ALIKE: Final = {
     "codegemma": replace(_QWEN, files=("<|file_separator|>",), repository=(), end="<|file_separator|>"),
     # StarCoder (arXiv 2305.06161) and Granite Code, which has its tokens; StarCoder2's are others.
     "granite": replace(_FORMATS[1], files=("<filename>",), repository=("<reponame>",), names_itself=False),
+    # Granite 4 and 4.1: no place for other files is known.
+    "granite4": replace(_QWEN, files=(), repository=(), end="<|end_of_text|>"),
+    # Mellum and Mellum 2 (arXiv 2605.31268): StarCoder's tokens in an order of their own.
+    "mellum": replace(
+        _FORMATS[1],
+        files=("<filename>",),
+        repository=(),
+        names_itself=False,
+        headed=True,
+        suffix_first=True,
+        stops=("<fim_suffix>", "<fim_prefix>", "<fim_middle>"),
+        infill=False,
+    ),
 }
 # Without such tokens a model continues the text before the hole.
 LEFT_TO_RIGHT: Final = FimFormat("", "", "")
@@ -182,8 +204,9 @@ FORMATS: Final[Mapping[str, FimFormat]] = {
     **_ALIKE,
     "left-to-right": LEFT_TO_RIGHT,
 }
-# Parts of model names, in lower case, for models of which nothing else is known.
+# Parts of model names, in lower case: they tell the order and the files, and the tokens where no tokenizer does.
 _MODELS: Final[Mapping[str, str]] = {
+    "granite-4": "granite4", "granite4": "granite4", "granite_4": "granite4", "mellum": "mellum",
     "starcoder2": "starcoder", "starcoder": "granite", "granite": "granite", "stable-code": "granite",
     "santacoder": "santacoder",
     "deepseek-coder": "deepseek", "codegeex": "glm", "glm": "glm", "codellama": "codellama", "code-llama": "codellama",
@@ -208,9 +231,19 @@ _REPOSITORY_NAME: Final = "project"
 _REMEMBERED: Final = 1024
 
 
-def format_of(names: Container[str]) -> FimFormat | None:
-    """The format whose tokens are all in `names`, those of a tokenizer; None if there is no such format."""
-    return next((form for form in _FORMATS if form.middle and all(name in names for name in form.tokens)), None)
+def format_of(names: Container[str], model: str = "") -> FimFormat | None:
+    """The format whose tokens are all in `names`, those of a tokenizer; None if there is no such format.
+
+    Of several with the same tokens, the one of a model of this name.
+    """
+    return next((form for form in likeliest(model) if all(name in names for name in form.tokens)), None)
+
+
+def likeliest(model: str) -> Iterator[FimFormat]:
+    """All formats with three tokens, first those of models of this name."""
+    small = model.lower()
+    named = (FORMATS[form] for name, form in _MODELS.items() if name in small)
+    yield from (form for form in dict.fromkeys((*named, *FORMATS.values())) if form.middle)
 
 
 def token_names() -> set[str]:
@@ -235,6 +268,7 @@ class FimTokensRenderer(PlainAnswer):
         known = tokenizer.control
         self._ids = [known[name] for name in form.tokens]
         self._suffix_first, self._within = form.suffix_first, form.within
+        self._headed_always = form.within or form.headed
         self._begin = tuple(begin)
         files = [known[name] for name in form.files if name in known][:1]
         # Within a prompt it need not be a token of its own.
@@ -250,7 +284,8 @@ class FimTokensRenderer(PlainAnswer):
         before, behind, cut = window(parts.prefix, parts.suffix, room, self._tokenizer)
         files = self._files(parts, room - len(before) - len(behind))
         if self._suffix_first:
-            front = [*self._begin, suffix, *behind, prefix, *files, *before]
+            inner, outer = (files, []) if self._within else ([], files)
+            front = [*self._begin, *outer, suffix, *behind, prefix, *inner, *before]
             return FimTokens((*front, middle), reuse=len(front), cut=cut)
         front = [*self._begin, *files, prefix, *before]
         return FimTokens((*front, suffix, *behind, middle), reuse=len(front), cut=cut)
@@ -271,7 +306,7 @@ class FimTokensRenderer(PlainAnswer):
             if room < 0:
                 break
             kept.append(ids)
-        if not kept and (room < 0 or not self._within):
+        if not kept and (room < 0 or not self._headed_always):
             return []
         return [*self._repository, *chain.from_iterable(kept[::-1]), *own]
 
@@ -298,7 +333,7 @@ def write_fim(parts: PromptParts, form: FimFormat) -> str:
 
     before, behind, blank = plain(parts.prefix), plain(parts.suffix), " " * form.padded
     front = ""
-    if form.files and (parts.related or form.within):
+    if form.files and (parts.related or form.within or form.headed):
         name = f"{form.repository[0]}{_REPOSITORY_NAME}\n" if form.repository else ""
         others = "".join(f"{form.files[0]}{plain(each.path)}\n{plain(each.text)}\n" for each in parts.related)
         own = f"{plain(parts.path or 'untitled')}\n"

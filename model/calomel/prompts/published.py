@@ -420,7 +420,7 @@ def _renderer(kind: str, folder: Path, style: PromptStyle, tokenizer: PublishedT
     begin = (known[style.begin],) if style.begin is not None and style.begin in known else ()
     if kind in EDIT_FORMATS:
         return NextEditRenderer(tokenizer, ends, EDIT_FORMATS[kind], begin or tokenizer.ids_of(_beginning(folder)))
-    form = format_of(tokenizer.control) if kind == "fim_tokens" else None
+    form = format_of(tokenizer.control, folder.name) if kind == "fim_tokens" else None
     if form is not None:
         return FimTokensRenderer(tokenizer, ends, form, begin or tokenizer.ids_of(_beginning(folder)))
     if kind == "around":

@@ -140,7 +140,7 @@ def _ways_of(folder: Path, family: Family) -> str:
     from calomel.prompts.fim_tokens import format_of
 
     fill, edit = family.prompts.fim, family.prompts.edit
-    if fill == "fim_tokens" and format_of(token_ids(folder)) is None:
+    if fill == "fim_tokens" and format_of(token_ids(folder), folder.name) is None:
         fill = "left_to_right"
     return f"{_way(fill)} for gaps, {_way(edit)} for regions"
 

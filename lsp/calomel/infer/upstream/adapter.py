@@ -12,7 +12,7 @@ from typing import Any, Final
 from calomel.engine import SamplingParams
 from calomel.infer.completer import FinishReason
 from calomel.infer.upstream.exchange import LOADING_SECONDS, READ_SECONDS, Exchange, Target, UpstreamError
-from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, write_fim
+from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, likeliest, write_fim
 from calomel.prompts.parts import PromptParts
 
 # The window of servers that do not report one (Ollama's default num_ctx).
@@ -123,6 +123,17 @@ class Adapter(ABC):
         trial = Ask(PromptParts(prefix="def add(a, b):\n    return ", suffix="\n"))
         async with aclosing(self.fill(trial, LOADING_SECONDS)) as pieces:
             return any([isfinite(value) async for piece in pieces for value in piece.log_probs])
+
+    async def _counted(self, form: FimFormat) -> int:  # noqa: ARG002
+        """The number of tokens that the model has for those of a format; 0 if the server does not count."""
+        return 0
+
+    async def _found(self, model: str) -> FimFormat:
+        """The format whose tokens are each one token of the model."""
+        for form in likeliest(model):
+            if await self._counted(form) == len(form.marks):
+                return form
+        return LEFT_TO_RIGHT
 
     def _check_tokens(self, model: str, counted: int, form: FimFormat) -> None:
         """Raise UpstreamError unless the model has the tokens of the named format, which it counts as one each."""

@@ -28,7 +28,7 @@ from calomel.infer.upstream.adapter import (
 )
 from calomel.infer.upstream.exchange import READ_SECONDS, Exchange, UpstreamError
 from calomel.infer.upstream.native import LlamaCpp, Ollama
-from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, format_named
+from calomel.prompts.fim_tokens import LEFT_TO_RIGHT, FimFormat, format_named
 from calomel.prompts.mercury import read_answer, write_mercury
 
 # The limit of OpenAI's API.
@@ -65,7 +65,7 @@ class OpenAi(Adapter):
         self._model = self._one_of(list(windows))
         window = windows[self._model]
         if self._form is None:
-            self._form = format_named(self._model) or await self._asked()
+            self._form = await self._asked()
         else:
             await self._check()
         try:
@@ -140,7 +140,7 @@ class OpenAi(Adapter):
         return {str(each.get("id")): whole(each.get("max_model_len")) for each in models}
 
     async def _asked(self) -> FimFormat:
-        return LEFT_TO_RIGHT
+        return format_named(self._model) or LEFT_TO_RIGHT
 
     async def _check(self) -> None:
         """Raise UpstreamError if the model has not the tokens of the named format, as far as the server can tell."""
@@ -157,11 +157,7 @@ class Vllm(OpenAi):
     begins = True
 
     async def _asked(self) -> FimFormat:
-        """The format whose tokens are each one token of the model."""
-        for form in FORMATS.values():
-            if form.marks and await self._counted(form) == len(form.marks):
-                return form
-        return LEFT_TO_RIGHT
+        return await self._found(self._model)
 
     async def _check(self) -> None:
         if self._form is not None:

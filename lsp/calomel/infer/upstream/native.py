@@ -27,7 +27,7 @@ from calomel.infer.upstream.adapter import (
     whole,
 )
 from calomel.infer.upstream.exchange import LOADING_SECONDS, READ_SECONDS, Exchange, UpstreamError
-from calomel.prompts.fim_tokens import FORMATS, LEFT_TO_RIGHT, FimFormat, escape, format_named
+from calomel.prompts.fim_tokens import LEFT_TO_RIGHT, FimFormat, escape, format_named
 
 _NOT_IMPLEMENTED: Final = 501
 # Of a second.
@@ -66,14 +66,17 @@ class LlamaCpp(Adapter):
         model, path = _file_name(props), str(props.get("model_alias") or props.get("model_path") or "")
         if self._target.model not in {None, path, *self._named.values()}:
             self._one_of([model])
+        named = format_named(model)
         if self._form is not None:
             self._check_tokens(model, await self._counted(self._form), self._form)
+        elif named is not None and not named.infill:
+            self._form = await self._found(model)
         try:
             log_probs = await self._try()
         except UpstreamError as error:
             if error.status != _NOT_IMPLEMENTED:
                 raise
-            self._form = await self._asked()
+            self._form = await self._found(model)
             log_probs = await self._try()
         window = whole(record(props.get("default_generation_settings")).get("n_ctx"))
         return Known(model, window or DEFAULT_WINDOW, log_probs)
@@ -126,13 +129,6 @@ class LlamaCpp(Adapter):
         )
         body = {"content": prompt, "parse_special": True, **self._named}
         return len(items(record(await self._exchange.post("/tokenize", body)).get("tokens")))
-
-    async def _asked(self) -> FimFormat:
-        """The format whose tokens are each one token of the model."""
-        for form in FORMATS.values():
-            if form.marks and await self._counted(form) == len(form.marks):
-                return form
-        return LEFT_TO_RIGHT
 
     async def _counted(self, form: FimFormat) -> int:
         """The number of tokens that the model has for those of a format."""
