@@ -251,3 +251,15 @@ def test_sweep_v2_undoes_all_recent_edits_of_a_region_and_numbers_its_lines_as_t
     # A place without the cursor has it behind its first line, which the answer does not repeat.
     assert prompt.endswith("current/a.py:41:43\na = 1\n<|cursor|>c = 3\nd = 4\n<|file_sep|>updated/a.py:41:43\na = 1\n")
     assert reply.read("c = 3\nd = 5") == "a = 1\nc = 3\nd = 5\n"
+
+
+@pytest.mark.parametrize(
+    ("changed", "given"), [(0, "a = 1\n\n"), (1, "a = 1\n\n"), (3, "a = 1\n\nb = 2\n"), (None, "a = 1\n\nb = 2\n")]
+)
+def test_sweep_v2_may_rewrite_lines_above_the_cursor_after_a_change_there(changed: int | None, given: str) -> None:
+    region = "a = 1\n\nb = 2\nc = 3\n"
+    edits = () if changed is None else (Hunk("a.py", changed, "", region.splitlines(keepends=True)[changed]),)
+    parts = PromptParts(edits=edits, path="a.py", region=EditRegion(region, region.index("c") + 2))
+    prompt, reply = write_sweep(parts, second=True)
+    assert prompt.endswith(f"updated/a.py:1:4\n{given}")
+    assert reply.read(region.removeprefix(given)) == region

@@ -70,6 +70,10 @@ def write_sweep(parts: PromptParts, *, second: bool) -> tuple[str, SweepPrompt]:
         cursor = region.text.find("\n") + 1 if region.cursor is None else region.cursor
         above, behind = unforged(region.text[:cursor]), unforged(region.text[cursor:])
         current, given = f"{above}{CURSOR}{behind}".removesuffix("\n"), above[: above.rfind("\n") + 1]
+        if edits and edits[-1].path == parts.path and edits[-1].start_line < first - 1 + above.count("\n"):
+            # What was changed above the cursor may have to be continued there.
+            line, end, rest = given.partition("\n")
+            given = line + end + "\n" * (len(rest) - len(rest.lstrip("\n")))
     else:
         sections += diffs
     sections += [
