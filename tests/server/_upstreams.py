@@ -35,6 +35,7 @@ class Play:
         path: of llama.cpp's model.
         refuses: the status that a question for log-probabilities gets where there are none.
         reading: milliseconds that a token of a prompt takes; unknown where it is None.
+        counts: it says how many tokens a prompt had.
         window: a prompt of more characters, each a token, is refused.
         mute: where an answer is streamed, nothing is streamed in the place of a refusal (`llama_cpp.server`).
         router: llama.cpp has a server for each of them.
@@ -58,6 +59,7 @@ class Play:
     path: str = "/models/Qwen2.5-Coder-1.5B-Q8_0.gguf"
     refuses: int | None = None
     reading: float | None = None
+    counts: bool = True
     window: int = 1_000_000
     mute: bool = False
     router: bool = False
@@ -249,7 +251,7 @@ def openai(play: Play, *, vllm: bool = False) -> Starlette:
         texts, cut = play.written(body.get("stop", ()), body["max_tokens"], special=special)
         end = {"choices": [{"index": 0, "text": "", "finish_reason": "length" if cut else "stop"}]}
         usage = {"choices": [], "usage": {"prompt_tokens": 33, "prompt_tokens_details": {"cached_tokens": 16}}}
-        return played.stream(texts, token, [end, usage, "[DONE]"], sse=True)
+        return played.stream(texts, token, [end, *[usage] * play.counts, "[DONE]"], sse=True)
 
     window = {"max_model_len": 16384, "owned_by": "vllm"} if vllm else {"owned_by": "organization_owner"}
     routes: dict[str, Callable[[dict[str, Any]], Any]] = {

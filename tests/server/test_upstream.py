@@ -922,6 +922,13 @@ def test_a_server_is_told_how_the_word_at_the_cursor_begins(
     assert {key: body[key] for key in told} == told
 
 
+def test_a_prompt_that_nobody_counted_is_estimated_and_says_so(asked: Open) -> None:
+    usage = asked("openai", Play(counts=False)).post(FIM, json=HOLE).json()["usage"]
+    assert usage["prompt_tokens"] == -(-len(HOLE["prompt"]) // 3) + 1
+    assert usage["estimated"] is True
+    assert "estimated" not in asked("openai", Play()).post(FIM, json=HOLE).json()["usage"]
+
+
 def test_the_prompt_of_a_word_is_asked_once_while_it_is_typed(asked: Open) -> None:
     play = Play(tokens=(" total", "_price"), log_probs=(-0.1, -0.1), models=("llama",))
     client = asked("openai", play)

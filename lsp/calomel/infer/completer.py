@@ -234,6 +234,7 @@ class Fill:
         seconds: from the request to the answer.
         result: the engine's own account.
         trimmed: the prompt exceeded the limit, and what is far from the hole was left out.
+        estimated: nobody counted the prompt's tokens: their number is an estimate.
     """
 
     text: str
@@ -247,6 +248,7 @@ class Fill:
     seconds: float
     result: Result = field(repr=False)
     trimmed: bool = False
+    estimated: bool = False
 
 
 @cache

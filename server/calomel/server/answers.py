@@ -173,7 +173,7 @@ def answered(context: RequestContext, fill: Fill) -> Ended:
     context.app_state.deliveries.remember(context.id, "fill", context.info.id, fill.confidence, fill.text)
     return Ended(
         text=fill.text,
-        usage=Usage.count(fill.prompt_tokens, fill.completion_tokens, fill.cached_tokens),
+        usage=Usage.count(fill.prompt_tokens, fill.completion_tokens, fill.cached_tokens, estimated=fill.estimated),
         finish="stop" if fill.finish_reason == "stop" else "length",
         warning=TRIMMED if fill.trimmed else None,
         seconds=fill.seconds,

@@ -162,6 +162,11 @@ class ResponseFormat(BaseModel):
         return self.pattern if self.type == "regex" else None
 
 
+def unset() -> Any:
+    """A field that is left out of an answer while it has no value."""
+    return Field(default=None, exclude_if=lambda value: value is None)
+
+
 class CompletionTokensDetails(BaseModel):
     """Newer form of `reasoning_tokens`."""
 
@@ -175,7 +180,10 @@ class PromptTokensDetails(BaseModel):
 
 
 class Usage(BaseModel):
-    """Token counts, in the flat form of the document and in the nested form of the newer clients."""
+    """Token counts, in the flat form of the document and in the nested form of the newer clients.
+
+    `estimated`: the server with the model did not count the prompt's.
+    """
 
     prompt_tokens: int
     completion_tokens: int
@@ -184,9 +192,10 @@ class Usage(BaseModel):
     cached_input_tokens: int
     prompt_tokens_details: PromptTokensDetails
     completion_tokens_details: CompletionTokensDetails
+    estimated: bool | None = unset()
 
     @classmethod
-    def count(cls, prompt: int, completion: int, cached: int, reasoning: int = 0) -> Usage:
+    def count(cls, prompt: int, completion: int, cached: int, reasoning: int = 0, *, estimated: bool = False) -> Usage:
         """Usage of one request, in tokens; `cached` of `prompt` came from the prefix cache."""
         return cls(
             prompt_tokens=prompt,
@@ -196,6 +205,7 @@ class Usage(BaseModel):
             cached_input_tokens=cached,
             prompt_tokens_details=PromptTokensDetails(cached_tokens=cached),
             completion_tokens_details=CompletionTokensDetails(reasoning_tokens=reasoning),
+            estimated=estimated or None,
         )
 
 
@@ -219,11 +229,6 @@ class Canvas(BaseModel):
 
 
 Choice = TypeVar("Choice", bound=BaseModel)
-
-
-def unset() -> Any:
-    """A field that is left out of an answer while it has no value."""
-    return Field(default=None, exclude_if=lambda value: value is None)
 
 
 class Chunk(BaseModel, Generic[Choice]):

@@ -12,7 +12,7 @@ import hashlib
 import logging
 import math
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -82,6 +82,7 @@ class _Answer:
     Attributes:
         owed: what it must begin with: the end of the text before the hole.
         form: whose tokens are broken up in the text around the hole; None if none are.
+        estimate: of the tokens of the prompt, for servers that count none, or only at an end that is not awaited.
     """
 
     owed: str = ""
@@ -89,6 +90,7 @@ class _Answer:
     whole: str = ""
     pieces: list[Piece] = field(default_factory=list)
     finish: FinishReason | None = None
+    estimate: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
     trimmed: bool = False
@@ -274,7 +276,7 @@ class UpstreamCompleter:
             own = (Candidate(text, answer.log_probs(len(text)), finish_reason=answer.finish or "stop"),)
         return CompleteAnswer(
             (*own, *(Candidate(draft.text, maker=draft.maker) for draft in request.drafts)),
-            context_tokens=answer.prompt_tokens,
+            context_tokens=answer.prompt_tokens or answer.estimate,
             cached_tokens=answer.cached_tokens,
             model=self.model.id,
             timings=EngineTimings(total=time.monotonic() - began),
@@ -447,6 +449,7 @@ class UpstreamCompleter:
     async def _begun(
         self, adapter: Adapter, request: CompleteRequest, answer: _Answer, until: float | None, ask: Ask
     ) -> AsyncGenerator[None]:
+        answer.estimate = sum(map(_size, _texts(ask)))
         answer.trimmed = len(ask.parts.prefix) < len(request.parts.prefix)
         heals = adapter.continues and ask.prompt is None
         answer.form = adapter.form if ask.prompt is None else None
@@ -551,7 +554,8 @@ class UpstreamCompleter:
             text=text,
             finish_reason=finish,
             confidence=math.exp(sum(scores) / len(scores)) if scores else 0.0,
-            prompt_tokens=answer.prompt_tokens,
+            prompt_tokens=answer.prompt_tokens or answer.estimate,
+            estimated=not answer.prompt_tokens,
             completion_tokens=tokens,
             cached_tokens=answer.cached_tokens,
             steps=tokens,
@@ -568,6 +572,12 @@ def _healed(ask: Ask, owed: str, *, tells: bool) -> Ask:
         return ask
     prefix, most = ask.parts.prefix.removesuffix(owed), ask.max_tokens + len(owed)
     return replace(ask, parts=replace(ask.parts, prefix=prefix), max_tokens=most, begin=owed if tells else "")
+
+
+def _texts(ask: Ask) -> Iterable[str]:
+    """What its prompt is made of."""
+    parts = ask.parts
+    return (ask.prompt,) if ask.prompt else (parts.prefix, parts.suffix, *(each.text for each in parts.related))
 
 
 def _same(ask: Ask) -> Ask:

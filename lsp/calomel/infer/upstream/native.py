@@ -105,14 +105,15 @@ class LlamaCpp(Adapter):
                 )
                 over = data.get("stop") is True
                 timings = record(data.get("timings"))
+                kept, read = whole(timings.get("cache_n")), whole(timings.get("prompt_n"))
                 cut = data.get("stop_type") == "limit" or data.get("stopped_limit") is True
                 yield Piece(
                     text(data.get("content")),
                     log_probs,
                     ("length" if cut else "stop") if over else None,
-                    whole(data.get("tokens_evaluated")),
-                    whole(timings.get("cache_n")),
-                    whole(timings.get("prompt_n")),
+                    whole(data.get("tokens_evaluated")) or kept + read,
+                    kept,
+                    read,
                     amount(timings.get("prompt_ms")) / _MS,
                 )
                 if over:
