@@ -220,7 +220,7 @@ def tryout(
     if upstream is None:
         out.print("Calomel sent nothing over the network.")
     if model is None and upstream is None:
-        _point_to_larger(out, device)
+        _point_to_larger(out)
     out.print("Your own file: calomel fill FILE --at LINE:COLUMN")
 
 
@@ -283,14 +283,16 @@ def _fill_samples(out: Console, filler: Filler | UpstreamCompleter) -> None:
     out.print("Ten gaps are too few to measure quality.")
 
 
-def _point_to_larger(out: Console, device: str) -> None:
-    """The models that would do more, judging by published figures."""
-    from calomel.cli.models import recommended
+def _point_to_larger(out: Console) -> None:
+    """What would do more on this machine, judging by published figures."""
+    from calomel.cli.recommend import row_for
+    from calomel.storage.machine import this_machine
 
-    larger = recommended(device)
-    if not larger:
-        return
-    out.print("\nnano is small. Larger models that fit this machine (we have not measured them):")
-    for checkpoint, _ in larger:
-        out.print(f"  {checkpoint.name}: {checkpoint.figures or 'no published figure on filling gaps'}")
-    out.print("To get one: calomel models recommend\n")
+    row = row_for(this_machine())
+    if row.text is None or row.edits is None:
+        out.print("\nnano is small; this machine has too little memory or too few cores for the larger models we know.")
+    else:
+        out.print("\nnano is small. Larger models that fit this machine (we have not measured them):")
+        out.print(f"  for text at the cursor: {row.text.title}, {row.text.disk:.1f} GB")
+        out.print(f"  for next edits: {row.edits.title}, {row.edits.disk:.1f} GB")
+    out.print("What is known of them, and how to get one: calomel models recommend\n")
