@@ -24,6 +24,7 @@ _GB: Final = 1e9
 _CHUNK: Final = 1 << 20
 _PART: Final = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
 _SHOWN: Final = 20
+_UNNAMED: Final = re.compile(r"(?:i?q\d\w*|f16|f32|bf16)\.gguf", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +130,18 @@ def _take(file: _File, draft: Path, place: Path, source: dict[str, str]) -> None
     if fetched.is_symlink() or digest.hexdigest() != file.sha256 or gguf_in(fetched) is None:
         shutil.rmtree(draft)
         raise CommandError(f"{file.name} is not what the hub announced, and was deleted", "fetch it again")
-    final = draft / fetched.name
+    # A model's format is known by its name, and some files have none but their quantisation.
+    named = _model_of(source["repository"])
+    final = draft / (f"{named}-{fetched.name}" if _UNNAMED.fullmatch(fetched.name) else fetched.name)
     fetched.rename(final)
     _clear(draft, [final])
     (draft / SOURCE_FILE).write_text(json.dumps(source) + "\n", encoding="utf-8")
     draft.rename(place)
+
+
+def _model_of(repository: str) -> str:
+    """What a repository calls its model."""
+    return re.sub(r"[-_]gguf$", "", repository.rpartition("/")[2], flags=re.IGNORECASE)
 
 
 def _clear(folder: Path, kept: Sequence[Path]) -> None:
