@@ -234,3 +234,29 @@ def test_the_list_marks_the_choice_and_says_what_runs_each(run: Runner, home: Pa
     assert lines[-1].startswith("VS Code does not follow (it asks elsewhere): remove calomel.server.model from ")
     assert run("models", "use", "--upstream", NOBODY).status == 0
     assert f"*  the model at {NOBODY}" in run("models", "list").out
+
+
+def test_a_model_for_next_edits_leaves_the_one_for_text_alone(run: Runner, home: Path, mine: str) -> None:
+    configured(home, "calomel/calomel.toml", '[server]\nupstream = "http://127.0.0.1:9"\nupstream_key_file = "/k"\n')
+    done = run("models", "use", mine, "--edits")
+    assert done.status == 0
+    assert f"the model at {NOBODY}, and mine for next edits, are the models for all editors" in done.out
+    written = f'[server]\nedit_model = "mine"\nupstream = "{NOBODY}"\nupstream_key_file = "/k"\n'
+    assert text(home) == written
+    listed = run("models", "list").out
+    assert [line.split()[0] for line in listed.splitlines() if " mine " in line] == ["e"]
+    assert "e: asked by editors for next edits." in listed
+    with served(ollama(Play(models=("a:1b", "b:1b")))) as url:
+        run("models", "use", "b:1b", "--upstream", url, "--edits")
+        edits = f'edit_upstream = "{url}"\nedit_upstream_model = "b:1b"\n'
+        assert text(home) == written.replace('edit_model = "mine"\n', edits)
+    assert "is the model for all editors" in run("models", "use", "nano").out
+    assert text(home) == '[server]\nmodel = "nano"\n'
+
+
+def test_the_model_for_next_edits_is_not_removed(run: Runner, home: Path) -> None:
+    shutil.copytree(nano_path(), folder := models_folder() / "got")
+    (folder / "calomel-source.json").write_text("{}")
+    run("models", "use", "got", "--edits")
+    assert "got is the model for all editors" in run("models", "remove", "got", "--yes").err
+    assert folder.is_dir()

@@ -65,6 +65,14 @@ def test_a_machine_gets_what_fits_it(run: Runner, words: tuple[str, ...], text: 
         assert MODELS[title].figure in said
 
 
+@pytest.mark.parametrize(("memory", "both"), [("16", True), ("12", False)])
+def test_two_models_are_chosen_together_where_both_fit(run: Runner, memory: str, *, both: bool) -> None:
+    words = ("--device", "mps", "--memory-gib", memory) if both else ("--device", "cuda", "--memory-gib", memory)
+    said = run("models", "recommend", *words).out
+    assert (" --edits\n" in said) is both
+    assert (", and fit." in said) is both
+
+
 def test_a_small_machine_gets_nano_and_is_told_why(run: Runner) -> None:
     said = run("models", "recommend", "--device", "cpu", "--memory-gib", "64", "--cores", "2").out
     assert "Run nano, which is built in" in said
@@ -134,7 +142,7 @@ def test_missing_extras_come_with_the_command(run: Runner, monkeypatch: pytest.M
 def test_what_was_fetched_is_only_chosen(run: Runner, home: Path) -> None:
     (home / ".data/calomel/models/sweepai--sweep-next-edit-0.5B").mkdir(parents=True)
     said = run("models", "recommend", "--device", "cpu", "--memory-gib", "8", "--cores", "4").out
-    assert "\n  calomel models use sweepai/sweep-next-edit-0.5B\n" in said
+    assert "\n  calomel models use sweepai/sweep-next-edit-0.5B --edits\n" in said
     assert "models fetch sweepai" not in said
 
 

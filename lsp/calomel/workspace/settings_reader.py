@@ -218,7 +218,7 @@ def _value(name: str, value: Any, kind: Any, source: Source) -> Any:
     def path(wanted: Any, given: Any) -> Path:
         if wanted is not Path or not isinstance(given, str | Path) or not str(given):
             raise ValueError
-        return _located(given, source.folder, or_name=name == "model")
+        return _located(given, source.folder, or_name=name in {"model", "edit_model"})
 
     if source.text and isinstance(value, str) and get_origin(kind) is tuple:
         value = [part.strip() for part in value.split(",") if part.strip()]

@@ -24,7 +24,7 @@ from calomel.infer.launch import model_folder
 from calomel.storage import write_whole
 from calomel.weights import gguf_in
 from calomel.weights.folders import SHIPPED, ModelFolder, ModelNameError, folder_of, is_model, known, of_others
-from calomel.workspace.settings import CHOICE, ServerSettings, load_settings, user_settings_path
+from calomel.workspace.settings import CHOICE, EDIT_CHOICE, ServerSettings, load_settings, user_settings_path
 
 # Settings that say where an upstream is and how it is asked; they stay while its address does.
 _OF_AN_UPSTREAM: Final = ("upstream_format", "upstream_key_file")
@@ -46,7 +46,10 @@ def choice() -> ServerSettings:
 
 
 def described(server: ServerSettings) -> str:
-    """The model of these settings, in words."""
+    """The model of these settings, or the two, in words."""
+    other = server.for_edits
+    if other is not None:
+        return f"{described(server.for_text)}, and {described(other)} for next edits,"
     if server.url is not None:
         return f"the server at {without_credentials(server.url)}"
     if server.upstream is not None:
@@ -95,6 +98,8 @@ def choose(wanted: Mapping[str, str]) -> Path:
     text, before = read(path), choice()
     same = wanted.get("upstream") is not None and wanted["upstream"] == before.upstream
     kept = tuple(name for name in _OF_AN_UPSTREAM if same and name not in wanted)
+    if any(name in EDIT_CHOICE for name in wanted):
+        kept = tuple(name for name in CHOICE if name not in EDIT_CHOICE)
     new = _edited(path, text or "", wanted, kept)
     if text != new:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

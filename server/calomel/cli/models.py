@@ -53,6 +53,7 @@ _Chosen = Annotated[
     Literal["cpu", "cuda", "mps"] | None,
     typer.Option("--device", help="Write where the model runs, too. Default: leave that setting."),
 ]
+_Edits = Annotated[bool, typer.Option("--edits", help="Only for next edits: text stays with the model it has.")]
 _MIB: Final = 1024 * 1024
 _MOST_GIB: Final = 1_000_000.0
 _GIB: Final = 1024 * _MIB
@@ -74,12 +75,16 @@ def list_() -> None:
     rows: list[tuple[str, ...]] = []
     for each in (*known(), *of_others()):
         kind = _family_name(each.path)
-        mark = "*" if choice.is_of(now, each) else ""
+        mark = "*" * choice.is_of(now, each)
+        mark += "e" * (now.for_edits is not None and choice.is_of(now.for_edits, each))
         rows.append((mark, each.name, _size_of(each.path), kind, choice.runs_in(each.path, kind), each.source))
-    if not any(mark for mark, *_ in rows):
-        rows.append(("*", choice.described(now), "", "", "", "in your calomel.toml"))
+    for mark, server in (("*", now.for_text), ("e", now.for_edits)):
+        if server is not None and not any(mark in marks for marks, *_ in rows):
+            rows.append((mark, choice.described(server), "", "", "", "in your calomel.toml"))
     say(columns(rows))
     say("\n*: asked by all editors, and by commands without --model.")
+    if now.for_edits is not None:
+        say("e: asked by editors for next edits.")
     say(f"Models folder: {models_folder()}")
     for own in choice.own_choices(here(load({}).settings)):
         say(own.told)
@@ -96,6 +101,7 @@ def use(
     ] = None,
     upstream_key_file: Annotated[Path | None, typer.Option(help="File with the key of that server.")] = None,
     device: _Chosen = None,
+    edits: _Edits = False,
 ) -> None:
     """Choose the model for all editors, and for `calomel try`, `fill`, `replay` and `calibrate`.
 
@@ -113,11 +119,14 @@ def use(
     else:
         wanted = {"model": choice.name_of(name or "")}
         later = choice.why_missing(wanted["model"])
-    _choose(wanted, device, later)
+    _choose(wanted, device, later, edits=edits)
 
 
-def _choose(wanted: dict[str, str], device: str | None, later: str = "") -> None:
-    """Write the choice, and tell what it changes; `later` is why it does not answer now."""
+def _choose(wanted: dict[str, str], device: str | None, later: str = "", *, edits: bool = False) -> None:
+    """Write the choice, and tell what it changes; `later` is why it does not answer now.
+
+    `edits`: it is for next edits only.
+    """
     from calomel.cli import choice
     from calomel.cli.editor import here
     from calomel.server.settings import load
@@ -125,9 +134,10 @@ def _choose(wanted: dict[str, str], device: str | None, later: str = "") -> None
 
     place = user_settings_path()
     before, watched = choice.choice(), place.parent.is_dir() and not place.is_symlink()
+    wanted = {f"edit_{key}": value for key, value in wanted.items()} if edits else wanted
     choice.choose({**wanted, **({} if device is None else {"device": device})})
     now = choice.choice()
-    say(f"{choice.described(now)} is the model for all editors, in {place}.")
+    say(f"{choice.described(now)} {'are the models' if now.for_edits else 'is the model'} for all editors, in {place}.")
     if not choice.is_same(before, now):
         say(f"Before: {choice.described(before)}.")
         say("Running editors follow within a second." if watched else "Restart Calomel in running editors.")
@@ -291,8 +301,9 @@ def remove(
 
     folder = _fetched_folder(name)
     now = choice.choice()
-    if now.url is None and now.upstream is None and str(now.model) in {name, folder.name, str(folder)}:
-        raise InputError(f"{name} is the model for all editors", "calomel models use nano")
+    for server in (now, now.for_edits):
+        if server and not (server.url or server.upstream) and str(server.model) in {name, folder.name, str(folder)}:
+            raise InputError(f"{name} is the model for all editors", "calomel models use nano")
     for own in choice.own_choices(here(load({}).settings)):
         if own.model in {name, folder.name, str(folder)}:
             raise InputError(f"{name} is the model of {own.editor}", own.advice)
@@ -334,14 +345,15 @@ def fetch(
     name: Annotated[str | None, typer.Option(help="Folder name to store it under. Default: owner--name.")] = None,
     use: Annotated[bool, typer.Option("--use", help="Choose it for all editors.")] = False,
     device: _Chosen = None,
+    edits: _Edits = False,
 ) -> None:
     """Fetch a model from the Hugging Face hub.
 
     It fetches safetensors weights and configuration, or one GGUF file, never code; without a revision, the newest one,
     which it records. A GGUF file is checked, and continued after a break. HF_TOKEN has the token, if one is needed.
     """
-    if device is not None and not use:
-        raise InputError("--device is written with the choice", "add --use")
+    if (device is not None or edits) and not use:
+        raise InputError("--device and --edits belong to the choice", "add --use")
     repo, _, revision = repository.partition("@")
     repo, _, quant = repo.partition(":")
     folder, commit = _fetched(repo, revision or None, name, gguf or quant)
@@ -349,7 +361,7 @@ def fetch(
     if use:
         from calomel.cli import choice
 
-        _choose({"model": choice.name_of(folder.name)}, device)
+        _choose({"model": choice.name_of(folder.name)}, device, edits=edits)
         return
     say(f"For all editors: calomel models use {folder.name}")
     if not (gguf or quant):

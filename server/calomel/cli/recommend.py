@@ -24,7 +24,7 @@ _GB: Final = 1e9
 _LLAMA_SERVER: Final = "llama-server"
 _LLAMA_HOME: Final = "https://github.com/ggml-org/llama.cpp"
 _OLLAMA: Final = "http://127.0.0.1:11434"
-_LLAMA: Final = "http://127.0.0.1:8080"
+_EDITS: Final = " --edits"
 _KINDS: Final[dict[str, Kind]] = {"cpu": "cpu", "cuda": "gpu", "mps": "apple"}
 _USES: Final = {
     "text": "next edits then come from Calomel's rules",
@@ -66,7 +66,8 @@ def recommend(
         if not has_engine():
             say(f"  {installing_engine()}")
         return
-    same = row.text == row.edits
+    same, needed = row.text == row.edits, row.text.memory + row.edits.memory
+    fits = not same and needed <= (row.memory if memory_gib is None else memory_gib)
     shown = {"text at the cursor": row.text} | ({} if same else {"next edits": row.edits})
     for aim, model in shown.items():
         say(f"\nFor {aim}: {model.title}")
@@ -76,11 +77,14 @@ def recommend(
         say(f"  {model.figure}")
         if model.disk * _GB > free:
             say(f"  It does not fit on the disk: {free / _GB:.1f} GB are free.")
-        for line in commands(model, row.kind, servers):
+        for line in commands(model, row.kind, servers, edits=fits and model is row.edits):
             say(f"  {line}")
     if row.kind == "cpu":
         say(f"\n{ON_A_CPU}")
-    say("\nCalomel asks one model: choose by what you want more. To see what you have: calomel models list")
+    if not same:
+        together = f"Both together need about {needed:.1f} GB"
+        say(f"\n{together}, and fit." if fits else f"\n{together}: choose by what you want more.")
+    say("To see what you have: calomel models list")
 
 
 def row_for(machine: Machine, device: str | None = None, memory: float | None = None, cores: int | None = None) -> Row:
@@ -100,28 +104,32 @@ def row_for(machine: Machine, device: str | None = None, memory: float | None = 
     return recommended("cpu", machine.free / _GIB if memory is None else memory, count)
 
 
-def commands(model: Recommended, kind: Kind, servers: Sequence[Running] = ()) -> Iterator[str]:
-    """The lines that get a model and choose it: in Ollama, in llama.cpp inside, or in llama.cpp's own server."""
+def commands(model: Recommended, kind: Kind, servers: Sequence[Running] = (), *, edits: bool = False) -> Iterator[str]:
+    """The lines that get a model and choose it: in Ollama, in llama.cpp inside, or in llama.cpp's own server.
+
+    `edits`: for next edits only.
+    """
+    only, port = (_EDITS, 8081) if edits else ("", 8080)
     ollama = next((each.url for each in servers if each.title == "Ollama"), None)
     has_llama = find_spec("xllamacpp") is not None
     if kind == "hosted":
         yield _HOSTED
     elif model.ollama and (ollama or shutil.which("ollama")) and not (has_llama and kind != "gpu"):
-        yield f"ollama pull {model.ollama} && calomel models use --upstream {ollama or _OLLAMA} {model.ollama}"
+        yield f"ollama pull {model.ollama} && calomel models use --upstream {ollama or _OLLAMA} {model.ollama}{only}"
     elif kind == "gpu":
         if not shutil.which(_LLAMA_SERVER):
             yield f"first install llama.cpp ({_LLAMA_HOME}), or Ollama (https://ollama.com) and run this again"
-        yield served(model)
-        yield f"in another terminal: calomel models use --upstream {_LLAMA}"
+        yield served(model, port)
+        yield f"in another terminal: calomel models use --upstream http://127.0.0.1:{port}{only}"
     elif _is_here(model):
-        yield f"calomel models use {model.repository}{_DEVICES.get(kind, '')}"
+        yield f"calomel models use {model.repository}{_DEVICES.get(kind, '')}{only}"
     else:
         missing = [name for name, package in _INSIDE.items() if find_spec(package) is None]
         if missing:
             from calomel.infer.extras import installing
 
             yield f"{installing(shlex.quote('calomel[' + ','.join(missing) + ']'))} &&"
-        yield fetched(model, kind)
+        yield f"{fetched(model, kind)}{only}"
 
 
 def _is_here(model: Recommended) -> bool:
@@ -139,9 +147,9 @@ def fetched(model: Recommended, kind: Kind) -> str:
     return f"calomel models fetch {model.gguf} --use{_DEVICES.get(kind, '')}"
 
 
-def served(model: Recommended) -> str:
+def served(model: Recommended, port: int = 8080) -> str:
     """The command that runs a model in llama.cpp's own server, which fetches it first."""
-    return f"{_LLAMA_SERVER} -hf {model.gguf} --port 8080 --ctx-size 8192"
+    return f"{_LLAMA_SERVER} -hf {model.gguf} --port {port} --ctx-size 8192"
 
 
 def _described(machine: Machine) -> str:
