@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -286,6 +287,16 @@ def mercury(play: Play) -> Starlette:
         v1__edit__completions=edit,
     )
     return played.app()
+
+
+def resolved(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Let a name of another machine lead to this one."""
+    look_up = socket.getaddrinfo
+
+    def found(host: Any, *more: Any, **options: Any) -> Any:
+        return look_up("127.0.0.1" if host in {name, name.encode()} else host, *more, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", found)
 
 
 @contextmanager

@@ -246,10 +246,8 @@ async def connect(settings: ServerSettings, folders: Sequence[Path] = (), door: 
     server can be started.
     """
     door = door or Door()
+    _check_address(settings)
     if settings.url is not None:
-        problem = problem_of(settings.url, "server.url", "http://127.0.0.1:8017")
-        if problem is not None:
-            raise CompleterError("refused", problem)
         endpoint = Endpoint(settings.url.rstrip("/"), _token(settings))
         return HttpCompleter(endpoint, session_name(folders), door=door)
     if settings.upstream is not None:
@@ -267,6 +265,20 @@ async def connect(settings: ServerSettings, folders: Sequence[Path] = (), door: 
     if wish.llama is not None:
         return _inside(record, settings)
     return HttpCompleter(_endpoint(wish, record), session_name(folders), ended, door)
+
+
+def _check_address(settings: ServerSettings) -> None:
+    """Raises CompleterError if nothing may be sent to the address that the settings name."""
+    problem = None
+    if settings.url is not None:
+        problem = problem_of(settings.url, "server.url", "http://127.0.0.1:8017", settings.allow_http, "server")
+    elif settings.upstream is not None:
+        from calomel.infer.upstream import exchange
+
+        problem = exchange.problem_of(settings.upstream, settings.allow_http, "server")
+        problem = problem and f"server.{problem}"
+    if problem is not None:
+        raise CompleterError("refused", problem)
 
 
 def open_llama(settings: ServerSettings) -> UpstreamCompleter:
@@ -287,15 +299,12 @@ def _inside(record: ServerRecord, settings: ServerSettings) -> UpstreamCompleter
 
 def _upstream(url: str, settings: ServerSettings, door: Door) -> Completer:
     """The client of the server with the model: nothing is started, nobody stands between it and the editor."""
-    from calomel.infer.upstream import exchange
     from calomel.infer.upstream.completer import UpstreamCompleter
+    from calomel.infer.upstream.exchange import target_of
 
     if settings.model is not None:
         raise CompleterError("refused", "server.model and server.upstream are both set: remove one of them")
-    problem = exchange.problem_of(url)
-    if problem is not None:
-        raise CompleterError("refused", f"server.{problem}")
-    return UpstreamCompleter(exchange.target_of(url, settings, os.environ.get(_KEY)), door)
+    return UpstreamCompleter(target_of(url, settings, os.environ.get(_KEY)), door)
 
 
 def session_name(folders: Sequence[Path]) -> str:

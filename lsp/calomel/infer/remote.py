@@ -7,7 +7,7 @@ import ipaddress
 import json
 import re
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -33,8 +33,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def problem_of(url: str, setting: str, example: str) -> str | None:
-    """What is wrong with an address, the value of a setting, to which prompts would be sent; None for nothing."""
+def problem_of(url: str, setting: str, example: str, allow_http: Sequence[str], table: str) -> str | None:
+    """What is wrong with an address, the value of a setting, to which prompts would be sent; None for nothing.
+
+    `allow_http`, a setting in `table`, has the hosts of other machines that may be sent to without encryption.
+    """
     try:
         parts = urlsplit(url)
         whole = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -42,9 +45,24 @@ def problem_of(url: str, setting: str, example: str) -> str | None:
         whole = False
     if not whole or any(character.isspace() for character in url):
         return f"{setting} is not an address such as {example}"
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        return f"{setting} would send your code unencrypted to another machine: use https, or a tunnel (ssh -L)"
-    return None
+    host = parts.hostname or ""
+    if parts.scheme == "https" or is_loopback(host) or any(_is_in(host, each) for each in allow_http):
+        return None
+    line = f"allow_http = [{json.dumps(host, ensure_ascii=False)}] under [{table}] in your own calomel.toml"
+    return (
+        f"{setting} would send your code unencrypted to another machine: use https, or a tunnel (ssh -L), "
+        f"or write {line} if you trust everybody on that network"
+    )
+
+
+def _is_in(host: str, listed: str) -> bool:
+    """Whether a host is the one that is listed, by its name or address, or in the network that is listed."""
+    if host.lower() == listed.lower():
+        return True
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(listed, strict=False)
+    except ValueError:
+        return False
 
 
 CONNECT_SECONDS: Final = 2.0

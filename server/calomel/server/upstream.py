@@ -10,10 +10,10 @@ from calomel.infer import llama_cpp
 from calomel.infer.completer import CompleterError
 from calomel.infer.launch import open_llama
 from calomel.infer.remote import is_loopback
-from calomel.infer.upstream.exchange import target_of
+from calomel.infer.upstream.exchange import problem_of, target_of
 from calomel.server.errors import StartError
 from calomel.server.settings import NAMES, ServeSettings, load
-from calomel.workspace.settings import ServerSettings
+from calomel.workspace.settings import ServerSettings, load_settings, user_settings_path
 
 if TYPE_CHECKING:
     from calomel.infer.in_process import EngineCompleter
@@ -45,12 +45,18 @@ def is_own(url: str, settings: ServeSettings) -> bool:
 def upstream_at(address: str) -> UpstreamCompleter:
     """The client of the server at an address, with the rest from the environment, as `calomel serve` reads it.
 
+    Plain HTTP may go where the user's editors may send it.
+
     Raises:
         StartError: nothing may be sent to that address, or a variable is wrong.
     """
     # Variables about how a server listens, or about a model of its own, are for another command.
     others = (name for name in NAMES if not name.startswith("upstream") and name != "offline")
-    given = {**dict.fromkeys(others), "upstream": address, "no_auth": True, "port": 0}
+    allow_http = load_settings(user_toml=user_settings_path())[0].server.allow_http
+    problem = problem_of(address, allow_http, "server")
+    if problem is not None:
+        raise StartError(f"--{problem}")
+    given = {**dict.fromkeys(others), "upstream": address, "allow_http": allow_http, "no_auth": True, "port": 0}
     return _client(address, load(given, use_config=False).settings)
 
 
