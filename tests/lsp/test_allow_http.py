@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,10 @@ import pytest
 from tests.lsp.editor import Editor
 from tests.server._upstreams import Play, llama_cpp, resolved, served
 
-from calomel.workspace.settings import load_settings
+from calomel.infer.completer import CompleterError
+from calomel.infer.launch import connect
+from calomel.infer.listener import owner
+from calomel.workspace.settings import ServerSettings, load_settings
 
 NAME = "desktop.lan"
 LINE = f'allow_http = ["{NAME}"] under [server] in your own calomel.toml'
@@ -77,6 +81,13 @@ async def test_a_choice_in_an_editor_is_held_to_the_same_list(window: Editor, de
     assert f"It answers through llama.cpp at {desktop}" in answer["message"]
 
 
+def test_whose_program_listens_is_asked_only_of_connections_within_this_machine() -> None:
+    with socket.create_server(("0.0.0.0", 0)) as here:
+        port = here.getsockname()[1]
+        assert owner(("127.0.0.1", port), ("127.0.0.1", 1)) is not None
+        assert owner(("192.0.2.77", port), ("192.0.2.66", 1)) is None
+
+
 OTHERS = {
     "http://10.0.0.5:8080": ("10.0.0.0/8", "10.0.0.5", "10.0.0.77/24"),
     "http://[fd00::5]:8080": ("fd00::/64", "fd00::5", "FD00:0::5"),
@@ -87,10 +98,6 @@ NOT = ("10.0.1.0/24", "10.0.0.6", "fd01::/64", "lan", "esktop.lan", "x.desktop.l
 
 @pytest.mark.parametrize("url", OTHERS)
 async def test_a_host_is_listed_by_its_name_its_address_or_its_network(url: str) -> None:
-    from calomel.infer.completer import CompleterError
-    from calomel.infer.launch import connect
-    from calomel.workspace.settings import ServerSettings
-
     for listed in OTHERS[url]:
         for place in ("url", "upstream"):
             await (await connect(ServerSettings(**{place: url}, allow_http=(listed,)))).aclose()  # type: ignore[arg-type]

@@ -15,7 +15,6 @@ from pygls.exceptions import JsonRpcInvalidParams
 from calomel.context.builder import part_texts
 from calomel.infer.client import ModelClient, device_of
 from calomel.infer.completer import CompleteRequest, CompleterError, ModelInfo, with_line_feeds
-from calomel.infer.remote import listens, shown
 from calomel.infer.upstream.running import Running, running
 from calomel.lsp.configuration import Configuration
 from calomel.lsp.services import Services
@@ -265,7 +264,7 @@ class ModelCommands:
         return await self._model.stand_in(chosen(self._model.server, {"model": SHIPPED}))
 
     async def _use_meanwhile(self) -> dict[str, Any]:
-        if not self._model.out:
+        if not self._model.outage.now:
             return {"model": None, "message": f"No server is away. {self._model.message}"}
         try:
             info = await self.meanwhile()
@@ -274,9 +273,6 @@ class ModelCommands:
         return {"model": info.id, "message": self._model.message}
 
     async def _switch(self, server: ServerSettings) -> ModelInfo:
-        if server.upstream is not None and not await listens(server.upstream):
-            message = f"no server answers at {shown(server.upstream)}: start it, or correct upstream"
-            raise CompleterError("unreachable", message)
         try:
             return await self._model.switch(server)
         except CompleterError as error:
@@ -303,7 +299,7 @@ class ModelCommands:
 
     def _present(self) -> dict[str, Any]:
         """The model that answers, where it is none that was found."""
-        now, info = self._model.server, None if self._model.out else self._model.info
+        now, info = self._model.server, None if self._model.outage.now else self._model.info
         label = str(now.model or now.upstream_model or "the model of your settings") if info is None else info.id
         settings = {name: str(value) for name in ("url", "model", "upstream") if (value := getattr(now, name))}
         return _choice(label, "from your settings", settings) | {"current": True}

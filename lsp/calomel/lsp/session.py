@@ -317,8 +317,8 @@ class Session:
         if listener is not None and listener not in self._asked_about:
             self._asked_about.add(listener)
             self._spawn(self._ask_about(listener))
-        if self._model.out and self._model.outages > self._told_of:
-            self._told_of = self._model.outages
+        if self._model.outage.now and self._model.outage.count > self._told_of:
+            self._told_of = self._model.outage.count
             if not self._editor.client.extensions:  # the others offer more
                 self._spawn(self._offer_nano(self._model.message))
         self._tell_state()
@@ -348,7 +348,7 @@ class Session:
             self._editor.tell_state("off", off.message)
             return
         model = self._model
-        outage = model.outages if model.out and model.state == "error" else 0
+        outage = model.outage.count if model.outage.now and model.state == "error" else 0
         asked = model.listener is not None or outage > 0
         self._editor.tell_state(model.state, model.message, outage=outage, asked=asked)
 

@@ -166,6 +166,11 @@ class UpstreamCompleter:
         # The share of the window that prompts take by our estimate of tokens: less where the text has more of them.
         self._share = 1.0
 
+    @property
+    def address(self) -> str:
+        """Where the server listens."""
+        return self.target.url
+
     def look(self) -> None:
         """Ask what the server can do, in a separate event loop. Raises UpstreamError."""
 
