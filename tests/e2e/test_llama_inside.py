@@ -16,7 +16,7 @@ from tests.lsp.editor import ADD
 from tests.lsp.program import REAL, Program
 from tests.server._llama_cpp import SPECIAL, write_model
 
-from calomel.infer import runtime_file
+from calomel.infer import launch, outage, runtime_file
 from calomel.infer.client import ModelClient
 from calomel.infer.completer import CompleteRequest, CompleterError
 from calomel.infer.launch import connect
@@ -92,6 +92,47 @@ async def test_a_process_that_is_killed_is_replaced_and_the_window_goes_on(model
     assert await asked(window) == "sum"
     (second,) = records()
     assert second.pid != first.pid
+    await window.aclose()
+
+
+async def test_a_process_that_is_killed_under_a_question_is_replaced_and_the_question_is_answered(model: Path) -> None:
+    window = ModelClient(connect, settings(model))
+    assert await asked(window) == "sum"
+    (first,) = records()
+    os.kill(first.pid, signal.SIGSTOP)
+    asking = asyncio.create_task(asked(window))
+    await asyncio.sleep(0.5)
+    assert not asking.done()
+    os.kill(first.pid, signal.SIGKILL)
+    assert await asking == "sum"
+    assert records()[0].pid != first.pid
+    await window.aclose()
+
+
+async def test_a_process_that_hangs_is_ended_and_replaced(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outage, "SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(outage, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(launch, "_HUNG_SECONDS", 1.0)
+    window = ModelClient(connect, settings(model))
+    assert await asked(window) == "sum"
+    (first,) = records()
+    os.kill(first.pid, signal.SIGSTOP)
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(window.complete(QUESTION), 0.3)
+    await asyncio.to_thread(ended, first)
+    assert await asked(window) == "sum"
+    await window.aclose()
+
+
+async def test_it_ends_while_a_window_asks_nothing_and_is_started_again_by_a_question(model: Path) -> None:
+    window = ModelClient(connect, settings(model, idle_minutes=0.1))
+    assert await asked(window) == "sum"
+    (first,) = records()
+    await asyncio.to_thread(ended, first)
+    assert records() == []
+    assert await asked(window) == "sum"
+    assert records()[0].pid != first.pid
     await window.aclose()
 
 

@@ -268,16 +268,16 @@ async def test_an_address_may_come_without_its_scheme(editor: Editor, servers: S
 
 
 async def test_an_address_where_nobody_listens_is_refused_before_anything_is_asked_there(editor: Editor) -> None:
-    connected = list[str | None]()
+    there = Script()
 
     async def connect(settings: ServerSettings) -> Completer:
-        connected.append(settings.upstream)
-        return editor.script
+        there.address = settings.upstream
+        return editor.script if settings.upstream is None else there
 
     editor.script.connect = connect
     await ready(editor)
     answer = await editor.command("calomel.useModel", {"upstream": "localhost:9"})
-    assert (answer["model"], connected) == (None, [None])
+    assert (answer["model"], there.address, there.requests, there.closed) == (None, "http://localhost:9", [], 1)
     assert "no server answers at http://localhost:9: start it, or correct upstream" in answer["message"]
 
 

@@ -1,20 +1,27 @@
-"""A server that others started stops answering: it is said once, nano may stand in, and it is moved back to."""
+"""A server that others started ends or falls silent: it is said once, nano may stand in, and it is moved back to."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.lsp.editor import ADD, Editor
 from tests.server._upstreams import Play, llama_cpp, served
 
-from calomel.infer import client
+from calomel.infer import client, outage
 from calomel.infer.completer import Completer
 from calomel.infer.upstream.completer import UpstreamCompleter
 from calomel.infer.upstream.exchange import Target
+from calomel.suggest import candidates
 from calomel.workspace.settings import ServerSettings
 
 ASKS = "window/showMessageRequest"
@@ -49,7 +56,7 @@ def llama() -> Iterator[Llama]:
 
 @pytest.fixture(autouse=True)
 def connected(editor: Editor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(outage, "LOOK_SECONDS", 0.05)
 
     async def connect(settings: ServerSettings) -> Completer:
         return editor.script if settings.upstream is None else UpstreamCompleter(Target(settings.upstream))
@@ -160,3 +167,67 @@ async def test_a_server_that_was_never_there_is_no_outage(editor: Editor, llama:
     assert "no server answers at" in (await editor.notice("window/showMessage"))["message"]
     await ask(editor)
     assert not editor.shown(ASKS)
+
+
+TOO_SLOW = "Calomel: answers are too slow on this machine; run `calomel doctor`."
+# A llama.cpp that is a process of its own.
+PROGRAM = """
+from threading import Event
+from tests.server._upstreams import Play, llama_cpp, served
+
+with served(llama_cpp(Play(tokens=("return ", "a - b")))) as url:
+    print(url, flush=True)
+    Event().wait()
+"""
+
+
+@contextmanager
+def process() -> Iterator[tuple[str, int]]:
+    """Address and id of a llama.cpp that can be stopped as a process is."""
+    root = Path(__file__).parents[2]
+    with subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True, cwd=root) as running:
+        assert running.stdout is not None
+        yield running.stdout.readline().strip(), running.pid
+        running.kill()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question has no answer soon, and a server is silent soon."""
+    monkeypatch.setattr(candidates, "_PATIENT_DEADLINE", 0.2)
+    monkeypatch.setattr(client, "_GRACE", 0.2)
+    monkeypatch.setattr(outage, "SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(outage, "ANSWER_SECONDS", 1.0)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_server_that_is_stopped_is_away_after_a_few_questions_and_back_by_itself(editor: Editor) -> None:
+    with process() as (url, number):
+        await editor.begin(server={"upstream": url}, configuration_filtered=True)
+        assert (await editor.inline(1, 4))["items"]
+        await editor.state("ready")
+        editor.messages.clear()
+        os.kill(number, signal.SIGSTOP)
+        for uri in range(3):
+            assert await ask(editor, uri) == []
+        assert f"llama.cpp at {url} stopped answering" in (await editor.state("error"))["message"]
+        assert await ask(editor, 3) == []
+        assert not editor.shown("calomel/status")
+        os.kill(number, signal.SIGCONT)
+        await editor.state("ready")
+        assert await ask(editor, 4)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_server_that_is_only_slow_stays_and_is_said_to_be_slow(editor: Editor, llama: Llama) -> None:
+    await begin(editor, llama)
+    # The first token has no text, the others do not come.
+    llama.play.tokens, llama.play.log_probs, llama.play.gate = ("", "return ", "a - b"), None, threading.Event()
+    for uri in range(2, 8):
+        assert await ask(editor, uri) == []
+    assert TOO_SLOW in [each["message"] for each in editor.shown("calomel/status") + editor.shown()]
+    assert llama.play.asked[-1]
+    assert (await editor.command("calomel.status"))["state"] == "ready"
+    llama.play.gate.set()
+    llama.play.gate = None
+    assert await ask(editor, 8)

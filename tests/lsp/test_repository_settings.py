@@ -33,6 +33,7 @@ class Two:
                 "upstream": self.their_url,
                 "upstream_key_file": str(folder / ".env"),
                 "token_file": "/etc/passwd",
+                "allow_http": ["0.0.0.0/0"],
             },
             "privacy": {"mask_secrets": False, "gitignore": False, "ignore": ["!.env", "!secrets/"]},
         }

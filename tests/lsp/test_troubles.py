@@ -56,7 +56,10 @@ async def settled(editor: Editor) -> None:
             await asyncio.sleep(0.01)
 
 
-UNENCRYPTED = "server.url would send your code unencrypted to another machine: use https, or a tunnel (ssh -L)"
+UNENCRYPTED = (
+    "server.url would send your code unencrypted to another machine: use https, or a tunnel (ssh -L), or write "
+    'allow_http = ["192.0.2.1"] under [server] in your own calomel.toml if you trust everybody on that network'
+)
 
 
 @pytest.mark.parametrize("trouble", ["stopped", "no_model", "no_address", "unencrypted"])

@@ -39,6 +39,8 @@ _NEAR = 12
 class Asked:
     """A model that says nothing and remembers what it was asked."""
 
+    address: str | None = None
+
     def __init__(self, region: RegionBounds) -> None:
         self.region, self.parts = region, list[PromptParts]()
 

@@ -38,6 +38,7 @@ class Scripted:
     busy: Callable[[], float] = lambda: 0.0
     hangs: bool = False
     rivals: tuple[tuple[str, str], ...] = ()
+    address: str | None = None
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         self.requests.append(request)

@@ -16,11 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
+
+from calomel.prompts.fim_tokens import format_named
 
 
 @dataclass
@@ -40,7 +43,7 @@ class Play:
         mute: where an answer is streamed, nothing is streamed in the place of a refusal (`llama_cpp.server`).
         router: llama.cpp has a server for each of them.
         capabilities, template: of Ollama's models.
-        marks: the texts that are one token of the model.
+        marks: the texts that are one token of the model; None for those that its name tells.
         special: of its tokens, those that vLLM leaves out of a text unless it is told not to.
         key: that it wants.
         failing: path to the status, or to the JSON document of a status, that it answers with.
@@ -65,7 +68,7 @@ class Play:
     router: bool = False
     capabilities: Sequence[str] = ("completion", "insert")
     template: str = "{{ .Prompt }}"
-    marks: Sequence[str] = ()
+    marks: Sequence[str] | None = None
     special: Sequence[str] = ()
     key: str | None = None
     failing: dict[str, tuple[int, Any]] = field(default_factory=dict)
@@ -81,7 +84,8 @@ class Play:
 
     def tokens_of(self, text: str) -> int:
         """How many tokens a text has: one for each mark, one for each other character."""
-        for mark in self.marks:
+        named = format_named(self.models[0])
+        for mark in self.marks if self.marks is not None else () if named is None else named.marks:
             text = text.replace(mark, "\0")
         return len(text)
 
@@ -294,6 +298,16 @@ def mercury(play: Play) -> Starlette:
         v1__edit__completions=edit,
     )
     return played.app()
+
+
+def resolved(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Let a name of another machine lead to this one."""
+    look_up = socket.getaddrinfo
+
+    def found(host: Any, *more: Any, **options: Any) -> Any:
+        return look_up("127.0.0.1" if host in {name, name.encode()} else host, *more, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", found)
 
 
 @contextmanager

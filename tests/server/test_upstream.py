@@ -685,7 +685,7 @@ def test_a_prompt_fits_the_servers_window(name: str, window: int, asked: Open) -
 
 
 NO_HOLES: dict[str, tuple[str, dict[str, Any], str]] = {
-    "llama.cpp": ("llama.cpp", {"failing": {"/infill": (501, NO_TOKENS)}}, "/completion"),
+    "llama.cpp": ("llama.cpp", {"failing": {"/infill": (501, NO_TOKENS)}, "marks": ()}, "/completion"),
     "Ollama": ("ollama", {"models": ("llama3.2",), "capabilities": ("completion",)}, "/api/generate"),
     "vLLM": ("vllm", {"models": ("llama",)}, "/v1/completions"),
     "LM Studio": ("openai", {"models": ("llama",)}, "/v1/completions"),
@@ -762,7 +762,7 @@ BAD: dict[str, tuple[str, Play, dict[str, Any], str]] = {
     ),
     "no model": ("openai", Play(models=()), {}, "has no model: load one"),
     "tokens that the model has not, llama.cpp": (
-        "llama.cpp", Play(), {"upstream_fim": "qwen"},
+        "llama.cpp", Play(marks=()), {"upstream_fim": "qwen"},
         "Qwen2.5-Coder-1.5B-Q8_0 has no tokens <|fim_prefix|> <|fim_suffix|> <|fim_middle|>: remove upstream_fim",
     ),
     "tokens that the model has not, vLLM": (

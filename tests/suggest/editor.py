@@ -103,6 +103,7 @@ class ScriptedModel:
     requests: list[CompleteRequest] = field(default_factory=list)
     running: int = 0
     most_running: int = 0
+    address: str | None = None
     cancelled: int = 0
     closed: int = 0
 
@@ -140,6 +141,7 @@ class Elsewhere:
 
     model: ScriptedModel
     door: Door
+    address: str | None = None
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         sent = await self.door.send(request)

@@ -157,20 +157,6 @@ async def test_a_server_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) 
     assert caught.value.code == "timeout"
 
 
-async def test_a_server_that_answered_nothing_for_long_is_asked_whether_it_listens(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(remote, "_SILENCE", 0.0)
-    monkeypatch.setattr(remote, "CONNECT_SECONDS", 0.1)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        async with asking(at(silent)) as completer:
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(completer.complete(QUESTION), 0.05)
-            with pytest.raises(CompleterError) as caught:
-                await completer.complete(QUESTION)
-    assert caught.value.code == "unreachable"
-
-
 async def test_cancelling_closes_the_request() -> None:
     arrived, gone = asyncio.Event(), asyncio.Event()
 

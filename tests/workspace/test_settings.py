@@ -86,6 +86,8 @@ def _other_value(kind: Any, default: Any) -> Any:
     words, number, low, _ = allowed(kind)
     if isinstance(default, bool):
         return not default
+    if isinstance(default, tuple):
+        return ["192.168.1.5"]
     text = "cuda" if default == "cpu" else "http://127.0.0.1:9"
     return next(word for word in words if word != default) if words else text if number is None else low
 

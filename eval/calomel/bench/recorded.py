@@ -209,6 +209,8 @@ def _within(document: str, wanted: str, start: int, end: int) -> str:
 class _Recorded:
     """A model that answers what was recorded, as far as it lies in the region that it is asked about."""
 
+    address: str | None = None
+
     def __init__(self, provider: str, document: str, wanted: str | None) -> None:
         self.document = document
         self.asked = 0

@@ -62,6 +62,8 @@ class TimedCompleter:
         latency: seconds per answer; None for those that it really takes.
     """
 
+    address: str | None = None
+
     def __init__(self, inner: Completer, log_time: LogTime, latency: float | None) -> None:
         self.asked = 0
         self.answered: list[Answered] = []

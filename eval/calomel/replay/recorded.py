@@ -313,6 +313,8 @@ class OfferRow:
 class _Assistant:
     """Answers with one offer, for the region or the hole that is asked about."""
 
+    address: str | None = None
+
     def __init__(self, name: str) -> None:
         self.suggested: Suggested | None = None
         self._name = name

@@ -3,8 +3,8 @@
     finding ──▶ loading ──▶ ready ──▶ lost, which is finding again
        └───────────┴──▶ failed ──(at a later question)──▶ finding
 
-A server that others started and that is lost is an outage: it is looked for until it is back, and another model may
-stand in for it meanwhile.
+A server that others started and that is lost is an outage (`Outage`): it is looked for until it is back, and another
+model may stand in for it meanwhile.
 
 Everything else is handed what is known here, and asks nobody else whether there is a model.
 """
@@ -18,8 +18,9 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
-from calomel.infer.completer import CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
-from calomel.infer.remote import listens, shown
+from calomel.infer.completer import CANVAS, CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
+from calomel.infer.outage import Outage, answers_at
+from calomel.infer.remote import shown
 from calomel.prompts.parts import PromptParts
 from calomel.storage.failures import describe
 from calomel.workspace.settings import ServerSettings
@@ -34,10 +35,6 @@ T = TypeVar("T")
 RETRY_SECONDS: Final = 5.0
 # Up to five minutes between two attempts.
 _MOST_DOUBLINGS: Final = 6
-# A server that was there is looked for after so long, then ever more rarely, while somebody works.
-LOOK_SECONDS: float = 1.0
-_RAREST_LOOK: Final = 30.0
-_WORKING_SECONDS: Final = 600.0
 # Opening a checkpoint of many gigabytes from a slow disk.
 LOADING_SECONDS: Final = 600.0
 _LOADING_POLL: Final = 0.1
@@ -77,8 +74,7 @@ class ModelClient:
         message: the state in one sentence.
         info: the model that answers; None while there is none.
         listener: another user's program at the model's address, which the user may confirm; None for none.
-        outages: how often a server that others started stopped answering.
-        out: whether it is away now; another model may stand in for it.
+        outage: of a server that others started.
         last_request: figures of the last answer.
         clock: seconds.
         sleep: waits on that clock.
@@ -99,8 +95,7 @@ class ModelClient:
         self.message = "Looking for the model's server."
         self.info: ModelInfo | None = None
         self.listener: Listener | None = None
-        self.outages = 0
-        self.out = False
+        self.outage = Outage(clock, sleep, self._answers_again)
         self.last_request: dict[str, Any] | None = None
         self._connect = connect
         self.clock = clock
@@ -114,9 +109,6 @@ class ModelClient:
         self._failed_at = float("-inf")
         self._failures = 0  # in a row
         self._stand_in: ServerSettings | None = None
-        self._away = ""  # who is away
-        self._looking: asyncio.Task[None] | None = None
-        self._asked_at = float("-inf")
         # Settings may change again while the last server is still being closed.
         self._moving = asyncio.Lock()
 
@@ -134,7 +126,7 @@ class ModelClient:
     def start(self) -> asyncio.Task[ModelInfo]:
         """Connect in the background; the task ends when the model is loaded, or cannot be loaded."""
         if self._loading is None:
-            if not self.out or self._stand_in is not None:
+            if not self.outage.now or self._stand_in is not None:
                 self._say("loading", "The model is loading.")
             self._loading = asyncio.create_task(self._load(), name="calomel-model")
             self._loading.add_done_callback(self._ended)
@@ -155,7 +147,7 @@ class ModelClient:
 
         An answer that is not there when the request's deadline has long passed is not waited for.
         """
-        self._asked_at = self.clock()
+        self.outage.asked()
         try:
             return await self._ask(request)
         except CompleterError as error:
@@ -175,6 +167,11 @@ class ModelClient:
         """Move to another model once it answers; the present one goes on until then. Raises CompleterError."""
         completer = await self._connect(server)
         try:
+            place = completer.address
+            if place is not None and not await answers_at(place):
+                wrong = "url" if server.url is not None else "upstream"
+                message = f"no server answers at {shown(place)}: start it, or correct {wrong}"
+                raise CompleterError("unreachable", message)  # noqa: TRY301 (what was connected is closed)
             await _loaded(completer)
             await completer.complete(_TRIAL)
             # Whoever was asked knows more of itself.
@@ -194,7 +191,7 @@ class ModelClient:
         try:
             info = await _loaded(completer)
             async with self._moving:
-                needed = self.out  # else it came back, or another one was chosen
+                needed = self.outage.now  # else it came back, or another one was chosen
                 if needed:
                     await self._stop_loading()
                     await self._leave()
@@ -210,10 +207,8 @@ class ModelClient:
 
     async def aclose(self) -> None:
         """Stop loading and close the connection."""
-        looking, self._looking = self._looking, None
-        if looking is not None and looking is not asyncio.current_task():
-            await ended(looking)
-        self._stand_in, self.out = None, False
+        self._stand_in = None
+        self.outage.end()
         await self._stop_loading()
         await self._leave()
 
@@ -252,21 +247,26 @@ class ModelClient:
         try:
             answer = await (asking if deadline is None else within(asking, self.sleep(deadline + _GRACE)))
         except TimeoutError:
-            self._note(late=True)
+            self._unheard(completer, began)
             message = f"The model gave no answer within {(deadline or 0.0) + _GRACE:.1f} s."
             raise CompleterError("timeout", message) from None
         except CompleterError as error:
             if error.code in _GONE:
                 raise self._lost(completer, error) from error
-            if error.code in {"timeout", "overloaded"}:
+            if error.code == "timeout":
+                self._unheard(completer, began)
+                raise
+            self.outage.heard()
+            if error.code == "overloaded":
                 self._note(late=True)
             raise
         except asyncio.CancelledError:
             # Cancelled before the deadline: the user typed on. Cancelled after it: the answer came too late.
-            if self.clock() >= until:
-                self._note(late=True)
+            self._unheard(completer, began, late=self.clock() >= until)
             raise
         self._note(late=self.clock() >= until)
+        if answer.judged or any(each.maker == CANVAS for each in answer.candidates):  # drafts need no server
+            self.outage.heard()
         self.last_request = {
             "kind": request.kind,
             "context_tokens": answer.context_tokens,
@@ -286,11 +286,10 @@ class ModelClient:
         if mine:
             self.info = None
         if place is not None and error.code == "unreachable" and error.listener is None:
-            if mine and not self.out:
-                self.out, self._away, self._failed_at = True, place, self.clock()
-                self.outages += 1
-                self._say("error", self._out_message)
-                self._looking = asyncio.create_task(self._look(), name="calomel-look")
+            if mine and not self.outage.now:
+                self._failed_at = self.clock()
+                self.outage.begin(place, completer.address or "")
+                self._say("error", self.outage.message)
             return CompleterError("unreachable", self.message)
         if mine:
             self._failed_at = float("-inf")
@@ -308,28 +307,24 @@ class ModelClient:
             return None
         return info.through if info is not None and info.through else f"the server at {self.server.upstream}"
 
-    @property
-    def _out_message(self) -> str:
-        away = f"{self._away} stopped answering"
-        return f"{away}: start it again, choose another model, or use nano meanwhile"
+    async def _answers_again(self) -> None:
+        """Move back to the server that was away."""
+        if self._stand_in is None:
+            await asyncio.wait({self.start()})
+            return
+        try:
+            await self.switch(self.server)
+        except CompleterError as error:
+            LOG.info("not back yet: %s", error)
 
-    async def _look(self) -> None:
-        """Look for the server that is away until it answers, and move back to it; rarely, and while somebody works."""
-        pause = LOOK_SECONDS
-        while self.out:
-            await self.sleep(pause)
-            pause = min(2 * pause, _RAREST_LOOK)
-            place = self.server.url or self.server.upstream or ""
-            idle = self.clock() - self._asked_at > _WORKING_SECONDS
-            if idle or not self.out or not await listens(place):
-                continue
-            if self._stand_in is None:
-                await asyncio.wait({self.start()})
-                continue
-            try:
-                await self.switch(self.server)
-            except CompleterError as error:
-                LOG.info("not back yet: %s", error)
+    def _unheard(self, completer: Completer, began: float, *, late: bool = True) -> None:
+        """Note a question without an answer, which may be the server's silence."""
+        if late:
+            self._note(late=True)
+        place = completer.address
+        if place is not None:
+            gone = CompleterError("unreachable", f"nothing answers at {shown(place)}")
+            self.outage.unheard(place, began, lambda: self._lost(completer, gone))
 
     def _note(self, *, late: bool) -> None:
         """Count late answers in a row; a timeout and an overloaded server count as late."""
@@ -366,8 +361,8 @@ class ModelClient:
         self._failed_at, self._failures = self.clock(), self._failures + 1
         if isinstance(error, CompleterError):
             self.listener = error.listener
-            away = self.out and error.code == "unreachable" and error.listener is None
-            self._say("error", self._out_message if away else str(error))
+            away = self.outage.now and error.code in {"unreachable", "timeout"} and error.listener is None
+            self._say("error", self.outage.message if away else str(error))
         else:
             LOG.error("the model did not load: %s", describe(error))
             self._say("error", "The model did not load; see lsp.log.")
@@ -375,9 +370,9 @@ class ModelClient:
     def _is(self, info: ModelInfo) -> None:
         self.info, self._failures = info, 0
         if self._stand_in is not None:
-            self._say("ready", f"{info.id} answers until {self._away} is back.")
+            self._say("ready", f"{info.id} answers until {self.outage.server} is back.")
             return
-        self.out = False
+        self.outage.end()
         self._say("ready", f"{info.id} is ready. {_where(info, self.server)}")
 
     def _retry(self) -> None:

@@ -314,6 +314,10 @@ REFUSED: Final = "the server does not accept the token: check server.token or se
 class Completer(Protocol):
     """A model, wherever it runs. Cancelling an awaiting task cancels the work behind it."""
 
+    @property
+    def address(self) -> str | None:
+        """Where its server listens; None for a model in this process."""
+
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         """Answer one question. Raises CompleterError."""
 

@@ -237,6 +237,7 @@ class EngineCompleter:
 
     filler: Answerer
     model: ModelInfo
+    address: None = None
 
     @property
     def work(self) -> Work | None:

@@ -251,10 +251,8 @@ async def connect(settings: ServerSettings, folders: Sequence[Path] = (), door: 
     if settings.edit_upstream_model is not None and settings.edit_upstream is None and settings.upstream is None:
         message = "server.edit_upstream_model needs a server: set server.edit_upstream, or server.edit_model instead"
         raise CompleterError("refused", message)
+    _check_address(settings)
     if settings.url is not None:
-        problem = problem_of(settings.url, "server.url", "http://127.0.0.1:8017")
-        if problem is not None:
-            raise CompleterError("refused", problem)
         endpoint = Endpoint(settings.url.rstrip("/"), _token(settings))
         return HttpCompleter(endpoint, session_name(folders), door=door)
     if settings.upstream is not None:
@@ -272,6 +270,20 @@ async def connect(settings: ServerSettings, folders: Sequence[Path] = (), door: 
     if wish.llama is not None:
         return _inside(record, settings)
     return HttpCompleter(_endpoint(wish, record), session_name(folders), ended, door)
+
+
+def _check_address(settings: ServerSettings) -> None:
+    """Raises CompleterError if nothing may be sent to the address that the settings name."""
+    problem = None
+    if settings.url is not None:
+        problem = problem_of(settings.url, "server.url", "http://127.0.0.1:8017", settings.allow_http, "server")
+    elif settings.upstream is not None:
+        from calomel.infer.upstream import exchange
+
+        problem = exchange.problem_of(settings.upstream, settings.allow_http, "server")
+        problem = problem and f"server.{problem}"
+    if problem is not None:
+        raise CompleterError("refused", problem)
 
 
 def open_llama(settings: ServerSettings) -> UpstreamCompleter:
@@ -292,16 +304,13 @@ def _inside(record: ServerRecord, settings: ServerSettings) -> UpstreamCompleter
 
 def _upstream(url: str, settings: ServerSettings, door: Door) -> Completer:
     """The client of the server with the model: nothing is started, nobody stands between it and the editor."""
-    from calomel.infer.upstream import exchange
     from calomel.infer.upstream.completer import UpstreamCompleter
+    from calomel.infer.upstream.exchange import target_of
 
     if settings.model is not None:
         raise CompleterError("refused", "server.model and server.upstream are both set: remove one of them")
-    problem = exchange.problem_of(url)
-    if problem is not None:
-        raise CompleterError("refused", f"server.{problem}")
     key = None if isinstance(settings, OtherServer) else os.environ.get(_KEY)
-    return UpstreamCompleter(exchange.target_of(url, settings, key), door)
+    return UpstreamCompleter(target_of(url, settings, key), door)
 
 
 def session_name(folders: Sequence[Path]) -> str:

@@ -116,6 +116,8 @@ def _known() -> dict[str, int]:
 def owner(server: Place, client: Place) -> int | None:
     """The user id of the program that has the other end of a connection within this machine; None where unknown."""
     ends = _address(server[0]), _address(client[0])
+    if not ends[0].is_loopback and ends[0] != ends[1]:
+        return None  # another machine, whose port a program here may have, too
     listening: int | None = None
     for local, port, remote, remote_port, state, uid, inode in _sockets():
         if port != server[1]:

@@ -118,7 +118,7 @@ class Models:
 
     async def stand_in(self, server: ServerSettings) -> ModelInfo | None:
         """Have another model answer for each server that is away; None if none is. Raises CompleterError."""
-        found = [await client.stand_in(server) for client in self if client.out]
+        found = [await client.stand_in(server) for client in self if client.outage.now]
         return found[0] if found else None
 
     async def reconnect(self) -> None:
@@ -155,9 +155,9 @@ class Models:
     @property
     def outages(self) -> int:
         """How often a server that others started stopped answering."""
-        return sum(client.outages for client in self)
+        return sum(client.outage.count for client in self)
 
     @property
     def out(self) -> bool:
         """Whether one is away now."""
-        return any(client.out for client in self)
+        return any(client.outage.now for client in self)

@@ -7,7 +7,7 @@ import ipaddress
 import json
 import re
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from calomel.infer.completer import REFUSED, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
 from calomel.infer.door import Door, OpenDoor
 from calomel.infer.runtime_file import socket_in
-from calomel.infer.wire import COMPLETE_PATH, HEALTH_PATH, INFO_PATH, FieldError, decode, decode_info, encode
+from calomel.infer.wire import COMPLETE_PATH, INFO_PATH, FieldError, decode, decode_info, encode
 
 if TYPE_CHECKING:
     from httpx import AsyncClient, HTTPError, Response
@@ -33,8 +33,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def problem_of(url: str, setting: str, example: str) -> str | None:
-    """What is wrong with an address, the value of a setting, to which prompts would be sent; None for nothing."""
+def problem_of(url: str, setting: str, example: str, allow_http: Sequence[str], table: str) -> str | None:
+    """What is wrong with an address, the value of a setting, to which prompts would be sent; None for nothing.
+
+    `allow_http`, a setting in `table`, has the hosts of other machines that may be sent to without encryption.
+    """
     try:
         parts = urlsplit(url)
         whole = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -42,14 +45,27 @@ def problem_of(url: str, setting: str, example: str) -> str | None:
         whole = False
     if not whole or any(character.isspace() for character in url):
         return f"{setting} is not an address such as {example}"
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        return f"{setting} would send your code unencrypted to another machine: use https, or a tunnel (ssh -L)"
-    return None
+    host = parts.hostname or ""
+    if parts.scheme == "https" or is_loopback(host) or any(_is_in(host, each) for each in allow_http):
+        return None
+    line = f"allow_http = [{json.dumps(host, ensure_ascii=False)}] under [{table}] in your own calomel.toml"
+    return (
+        f"{setting} would send your code unencrypted to another machine: use https, or a tunnel (ssh -L), "
+        f"or write {line} if you trust everybody on that network"
+    )
+
+
+def _is_in(host: str, listed: str) -> bool:
+    """Whether a host is the one that is listed, by its name or address, or in the network that is listed."""
+    if host.lower() == listed.lower():
+        return True
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(listed, strict=False)
+    except ValueError:
+        return False
 
 
 CONNECT_SECONDS: Final = 2.0
-# So long without any answer, a server is asked whether it still listens.
-_SILENCE: Final = 5.0
 # An engine that is silent for this long hangs; a cold context of 32K takes half of it on two slow cores.
 ANSWER_SECONDS: Final = 60.0
 _IDLE_CONNECTIONS: Final = 4
@@ -108,8 +124,11 @@ class HttpCompleter:
         if session:
             self._headers["x-session-id"] = session
         self._client: AsyncClient | None = None
-        # Since when questions have been sent and nothing came back, not even to a question that was given up.
-        self._silent: float | None = None
+
+    @property
+    def address(self) -> str:
+        """Where the server listens."""
+        return self._endpoint.url
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         """Answer one question. Cancelling closes the connection. Raises CompleterError."""
@@ -156,55 +175,31 @@ class HttpCompleter:
             await client.aclose()
 
     async def _send(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        now = asyncio.get_running_loop().time()
-        if self._silent is not None and now - self._silent > _SILENCE:
-            await self._request("GET", HEALTH_PATH, None, CONNECT_SECONDS)  # it may hang
-            self._silent = None
-        self._silent = now if self._silent is None else self._silent
-        status, content = await self._request(method, path, body, ANSWER_SECONDS)
-        self._silent = None
+        status, content = await self._request(method, path, body)
         if 200 <= status < 300:  # noqa: PLR2004 (RFC 9110)
             return content
         raise _refusal(status, content)
 
-    async def _request(self, method: str, path: str, body: bytes | None, seconds: float) -> tuple[int, bytes]:
-        """The status and the body of a response, which comes within `seconds`, all of it."""
+    async def _request(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        """The status and the body of a response, which comes within ANSWER_SECONDS, all of it."""
         client = await self.open()
         import httpx  # imported already, with the client
 
         url = http_address(self._endpoint.url) + path
-        timeout = httpx.Timeout(seconds, connect=CONNECT_SECONDS)
+        timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
         request = client.build_request(method, url, content=body, headers=self._headers, timeout=timeout)
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(ANSWER_SECONDS):
                 response = await client.send(request, stream=True)
                 try:
                     return response.status_code, await whole_body(response)
                 finally:
                     await response.aclose()
         except (httpx.TimeoutException, TimeoutError):
-            code = "unreachable" if path == HEALTH_PATH else "timeout"
-            raise CompleterError(code, "the model's server did not answer in time") from None
+            raise CompleterError("timeout", "the model's server did not answer in time") from None
         except httpx.HTTPError as error:
             # Refused, reset, or closed during the answer.
             raise _gone(error, self._endpoint, first=path == INFO_PATH) from None
-
-
-async def listens(url: str) -> bool:
-    """Whether somebody takes connections at the address of a server; nothing is sent. True for what is no address."""
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port or {"https": 443}.get(parts.scheme, 80)
-    except ValueError:
-        return True
-    if host is None:
-        return True
-    try:
-        async with asyncio.timeout(CONNECT_SECONDS):
-            (await asyncio.open_connection(host, port))[1].close()
-    except (OSError, TimeoutError):
-        return False
-    return True
 
 
 def http_address(url: str) -> str:

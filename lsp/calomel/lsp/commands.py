@@ -16,7 +16,6 @@ from calomel.context.builder import part_texts
 from calomel.infer.client import device_of
 from calomel.infer.completer import CompleteRequest, CompleterError, ModelInfo, with_line_feeds
 from calomel.infer.models import Models
-from calomel.infer.remote import listens, shown
 from calomel.infer.upstream.running import Running, running
 from calomel.lsp.configuration import Configuration
 from calomel.lsp.services import Services
@@ -276,11 +275,6 @@ class ModelCommands:
         return {"model": info.id, "message": self._models.message}
 
     async def _switch(self, server: ServerSettings) -> ModelInfo:
-        other = server.for_edits
-        for place in {server.upstream, None if other is None else other.upstream}:
-            if place is not None and not await listens(place):
-                message = f"no server answers at {shown(place)}: start it, or correct upstream"
-                raise CompleterError("unreachable", message)
         try:
             return await self._models.switch(server)
         except CompleterError as error:

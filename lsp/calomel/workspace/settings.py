@@ -24,6 +24,10 @@ Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 Device: TypeAlias = Annotated[
     str, Meta(pattern=r"^(cpu|mps|cuda(:[0-9]{1,3})?)$", description="cpu, cuda, cuda:N or mps")
 ]
+_NAME_OR_ADDRESS: Final = r"[\w.-]+|[0-9.]+/[0-9]{1,2}|[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(/[0-9]{1,3})?"
+HttpHost: TypeAlias = Annotated[
+    str, Meta(pattern=f"^({_NAME_OR_ADDRESS})$", description="names, addresses or networks such as 192.168.1.0/24")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +134,12 @@ class ServerSettings:
     edit_upstream_key_file: Path | None = setting(
         None, "File with the key for the server in `edit_upstream`.", user=True
     )
+    allow_http: tuple[HttpHost, ...] = setting(
+        (),
+        "Hosts of other machines that `url` and `upstream` may name with http://. Everybody on the network between "
+        "can read your code and the key.",
+        user=True,
+    )
     device: Device = setting(
         "cpu", "Where the model runs: cpu; cuda or cuda:N for an NVIDIA GPU; mps for an Apple one.", user=True
     )
@@ -167,7 +177,7 @@ class ServerSettings:
             upstream_model=self.edit_upstream_model,
             upstream_key_file=self.edit_upstream_key_file,
             upstream_edit=self.upstream_edit,
-            **{name: getattr(self, name) for name in ("device", "quantize", "threads", "idle_minutes")},
+            **{name: getattr(self, name) for name in ("allow_http", "device", "quantize", "threads", "idle_minutes")},
         )
 
 

@@ -268,7 +268,7 @@ def allowed(kind: Any) -> Allowed:
 def wanted(kind: Any) -> str:
     """The allowed values, in words."""
     if get_origin(kind) is tuple:
-        return "a list of strings"
+        return f"a list of {_described(get_args(kind)[0]) or 'strings'}"
     if get_origin(kind) is Mapping:
         return f"a table of names, each {wanted(get_args(kind)[1])}"
     words, number, low, high = allowed(kind)
@@ -277,8 +277,11 @@ def wanted(kind: Any) -> str:
         return f"{', '.join(words)} or {numbers}" if numbers else f"{'one of ' * (len(words) > 1)}{', '.join(words)}"
     if Path in (kind, *get_args(kind)):
         return "a path"
-    described = next((rules.description for rules in get_args(kind)[1:] if isinstance(rules, msgspec.Meta)), None)
-    return "true or false" if kind is bool else numbers or described or "a string that is not empty"
+    return "true or false" if kind is bool else numbers or _described(kind) or "a string that is not empty"
+
+
+def _described(kind: Any) -> str | None:
+    return next((rules.description for rules in get_args(kind)[1:] if isinstance(rules, msgspec.Meta)), None)
 
 
 def _allowed_to_workspace(value: Any, rules: Mapping[str, Any], most: float, now: Any) -> Any:

@@ -236,14 +236,15 @@ def format_of(names: Container[str], model: str = "") -> FimFormat | None:
 
     Of several with the same tokens, the one of a model of this name.
     """
-    return next((form for form in likeliest(model) if all(name in names for name in form.tokens)), None)
+    forms = (form for form in likeliest(model) if form.middle)
+    return next((form for form in forms if all(name in names for name in form.tokens)), None)
 
 
 def likeliest(model: str) -> Iterator[FimFormat]:
-    """All formats with three tokens, first those of models of this name."""
+    """All formats with tokens, first those of models of this name."""
     small = model.lower()
     named = (FORMATS[form] for name, form in _MODELS.items() if name in small)
-    yield from (form for form in dict.fromkeys((*named, *FORMATS.values())) if form.middle)
+    yield from (form for form in dict.fromkeys((*named, *FORMATS.values())) if form.marks)
 
 
 def token_names() -> set[str]:

@@ -260,8 +260,8 @@ def why_silent(wanted: Mapping[str, str]) -> str:
 
     Raises InputError if it answers otherwise than these settings want.
     """
-    given = ServerSettings(**wanted)  # type: ignore[arg-type]
     before = choice()
+    given = ServerSettings(allow_http=before.allow_http, **wanted)  # type: ignore[arg-type]
     if before.upstream == given.upstream:
         given = replace(given, **{name: getattr(before, name) for name in _OF_AN_UPSTREAM if name not in wanted})
     try:

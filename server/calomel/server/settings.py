@@ -27,6 +27,7 @@ from calomel.workspace.settings import (
     Aggressiveness,
     Device,
     FimFormat,
+    HttpHost,
     Text,
     UpstreamFormat,
     user_settings_path,
@@ -97,6 +98,11 @@ class ServeSettings:
         None, "Key to send to the upstream server as `Authorization: Bearer`.", secret=True
     )
     upstream_key_file: Path | None = setting(None, "File with that key; nobody else may be able to read it.")
+    allow_http: tuple[HttpHost, ...] = setting(
+        (),
+        "Hosts of other machines that `upstream` may name with `http://`. Everybody on the network between can read "
+        "prompts, answers and the key.",
+    )
     device: Device = setting("cpu", "Device for the model: cpu, cuda, cuda:N or mps.")
     threads: Annotated[int, Meta(ge=1, le=1024)] | None = setting(
         None, "Processor threads. Unset: chosen automatically."
@@ -212,7 +218,7 @@ def _ask_one_model(settings: ServeSettings) -> None:
                 f"{given[0]} needs upstream: set it to the address of the server with the model", *given, "upstream"
             )
         return
-    problem = problem_of(settings.upstream)
+    problem = problem_of(settings.upstream, settings.allow_http, SERVE)
     if problem:
         raise CombinationError(problem, "upstream", *_OF_UPSTREAM)
     if settings.upstream_key is not None and settings.upstream_key_file is not None:

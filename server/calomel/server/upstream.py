@@ -11,10 +11,10 @@ from calomel.infer import llama_cpp
 from calomel.infer.completer import CompleterError
 from calomel.infer.launch import open_llama
 from calomel.infer.remote import is_loopback
-from calomel.infer.upstream.exchange import target_of
+from calomel.infer.upstream.exchange import problem_of, target_of
 from calomel.server.errors import StartError
 from calomel.server.settings import NAMES, ServeSettings, load
-from calomel.workspace.settings import ServerSettings
+from calomel.workspace.settings import ServerSettings, load_settings, user_settings_path
 
 if TYPE_CHECKING:
     from calomel.infer.in_process import EngineCompleter
@@ -65,6 +65,8 @@ class Upstream:
 def upstream_at(upstream: Upstream) -> UpstreamCompleter:
     """The client of a server.
 
+    Plain HTTP may go where the user's editors may send it.
+
     Raises:
         StartError: nothing may be sent to that address, or a variable is wrong.
     """
@@ -73,7 +75,12 @@ def upstream_at(upstream: Upstream) -> UpstreamCompleter:
     named = {f"upstream_{name}": value for name, value in asdict(upstream).items() if name != "url" and value}
     if upstream.key_file is not None:
         others.append("upstream_key")
-    given = {**dict.fromkeys(others), **named, "upstream": upstream.url, "no_auth": True, "port": 0}
+    allow_http = load_settings(user_toml=user_settings_path())[0].server.allow_http
+    problem = problem_of(upstream.url, allow_http, "server")
+    if problem is not None:
+        raise StartError(f"--{problem}")
+    fixed = {"upstream": upstream.url, "allow_http": allow_http, "no_auth": True, "port": 0}
+    given = {**dict.fromkeys(others), **named, **fixed}
     return _client(upstream.url, load(given, use_config=False).settings)
 
 

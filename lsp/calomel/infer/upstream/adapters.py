@@ -157,7 +157,12 @@ class Vllm(OpenAi):
     begins = True
 
     async def _asked(self) -> FimFormat:
-        return await self._found(self._model)
+        try:
+            return await self._found(self._model)
+        except UpstreamError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            return await super()._asked()  # a proxy in front of it has no such route
 
     async def _check(self) -> None:
         if self._form is not None:

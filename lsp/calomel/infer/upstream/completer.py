@@ -179,6 +179,11 @@ class UpstreamCompleter:
         # Seconds that the server takes to read a token of a prompt; 0 while unknown.
         self._reading = 0.0
 
+    @property
+    def address(self) -> str:
+        """Where the server listens."""
+        return self.target.url
+
     def look(self) -> None:
         """Ask what the server can do, in a separate event loop. Raises UpstreamError."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -87,9 +87,9 @@ class Target:
         return (urlsplit(self.url).hostname or "").endswith("inceptionlabs.ai")
 
 
-def problem_of(url: str) -> str | None:
-    """What is wrong with an upstream's address; None for nothing."""
-    problem = remote.problem_of(url, "upstream", "http://127.0.0.1:8080")
+def problem_of(url: str, allow_http: Sequence[str], table: str) -> str | None:
+    """What is wrong with an upstream's address, as `remote.problem_of` says; None for nothing."""
+    problem = remote.problem_of(url, "upstream", "http://127.0.0.1:8080", allow_http, table)
     parts = urlsplit(url) if problem is None else None
     if parts is not None and (parts.username or parts.password or parts.query or parts.fragment):
         return "upstream contains more than an address: put a key in upstream_key_file or CALOMEL_UPSTREAM_KEY"
