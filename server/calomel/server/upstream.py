@@ -13,7 +13,7 @@ from calomel.infer.launch import open_llama
 from calomel.infer.remote import is_loopback
 from calomel.infer.upstream.exchange import problem_of, target_of
 from calomel.server.errors import StartError
-from calomel.server.settings import NAMES, ServeSettings, load
+from calomel.server.settings import NAMES, ServeSettings, SettingsError, load
 from calomel.workspace.settings import ServerSettings, load_settings, user_settings_path
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def upstream_at(upstream: Upstream) -> UpstreamCompleter:
     allow_http = load_settings(user_toml=user_settings_path())[0].server.allow_http
     problem = problem_of(upstream.url, allow_http, "server")
     if problem is not None:
-        raise StartError(f"--{problem}")
+        raise SettingsError(f"--{problem}")
     fixed = {"upstream": upstream.url, "allow_http": allow_http, "no_auth": True, "port": 0}
     given = {**dict.fromkeys(others), **named, **fixed}
     return _client(upstream.url, load(given, use_config=False).settings)
