@@ -51,7 +51,7 @@ def aims(said: str) -> list[tuple[str, str]]:
         (("--device", "cpu", "--memory-gib", "8", "--cores", "8"), "Qwen2.5-Coder 1.5B", "Sweep Next-Edit 1.5B"),
         (("--device", "cuda", "--memory-gib", "7.6"), "Qwen2.5-Coder 7B", "Sweep Next-Edit v2 7B"),
         (("--device", "cuda", "--memory-gib", "12"), "Seed-Coder 8B Base", "Zed's Zeta 2.1 (8B)"),
-        (("--device", "cuda", "--memory-gib", "80"), "Qwen2.5-Coder 14B", "Zed's Zeta 2.1 (8B)"),
+        (("--device", "cuda", "--memory-gib", "80"), "Seed-Coder 8B Base", "Zed's Zeta 2.1 (8B)"),
         (("--device", "mps", "--memory-gib", "16"), "Qwen2.5-Coder 7B", "Sweep Next-Edit v2 7B"),
         (("--device", "mps", "--memory-gib", "36"), "Seed-Coder 8B Base", "Zed's Zeta 2.1 (8B)"),
     ],
@@ -83,8 +83,8 @@ def test_the_memory_of_a_card_is_asked_of_its_driver(run: Runner, programs: Path
     program(programs, "nvidia-smi", "8188, NVIDIA GeForce RTX 4060\n24564, NVIDIA GeForce RTX 4090")
     said = run("models", "recommend").out
     assert "NVIDIA GeForce RTX 4090 (25.8 GB)" in said
-    assert ("text at the cursor", "Qwen2.5-Coder 14B") in aims(said)
-    assert "llama-server -hf ggml-org/Qwen2.5-Coder-14B-Q8_0-GGUF:Q8_0 --port 8080" in said
+    assert ("text at the cursor", "Seed-Coder 8B Base") in aims(said)
+    assert "llama-server -hf mradermacher/Seed-Coder-8B-Base-GGUF:Q8_0 --port 8080" in said
     assert "first install llama.cpp" in said
     program(programs, "llama-server")
     assert "first install llama.cpp" not in run("models", "recommend").out

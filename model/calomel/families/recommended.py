@@ -141,17 +141,6 @@ _ZETA: Final = Recommended(
     f"next edits: {_CURSORTAB} as zeta-2: 0.56 of 1; published by d34dscene/cursortab.nvim for 50 newer ones: 0.26 "
     f"of 1, the best of five models; {_NOBODY}",
 )
-_QWEN_14: Final = Recommended(
-    "Qwen2.5-Coder 14B",
-    "Qwen/Qwen2.5-Coder-14B",
-    "ggml-org/Qwen2.5-Coder-14B-Q8_0-GGUF:Q8_0",
-    "qwen2.5-coder:14b-base",
-    "text",
-    15.7,
-    18.3,
-    "Apache-2.0",
-    f"text: we know of no published figure; {_NOBODY}",
-)
 _MERCURY: Final = Recommended(
     "Mercury, hosted",
     "Mercury",
@@ -185,6 +174,12 @@ class Row:
     text: Recommended | None
     edits: Recommended | None
 
+    def holds_both(self, memory: float | None = None) -> bool:
+        """Whether two different models fit in this memory in GiB, by default the row's, at the same time."""
+        if self.text is None or self.edits is None or self.text == self.edits:
+            return False
+        return self.text.memory + self.edits.memory <= (memory or self.memory)
+
 
 # On two cores, by the size, what Qwen's tokens make a model read again at each key takes half a billion parameters
 # some four seconds (an estimate).
@@ -199,7 +194,7 @@ ROWS: Final = (
     Row("CPU with 8 cores, 8 GB free", "cpu", 8.0, 8, _QWEN_15, _SWEEP_15),
     Row("GPU with 8 GB", "gpu", 8.0, 0, _QWEN_7, _SWEEP_7),
     Row("GPU with 12 GB", "gpu", 12.0, 0, _SEED_8, _ZETA),
-    Row("GPU with 24 GB", "gpu", 24.0, 0, _QWEN_14, _ZETA),
+    Row("GPU with 24 GB", "gpu", 24.0, 0, _SEED_8, _ZETA),
     Row("Apple silicon, 16 GB", "apple", 16.0, 0, _QWEN_7, _SWEEP_7),
     Row("Apple silicon, 32 GB", "apple", 32.0, 0, _SEED_8, _ZETA),
     Row("your code may leave the machine", "hosted", 0.0, 0, _MERCURY, _MERCURY),

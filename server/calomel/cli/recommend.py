@@ -67,7 +67,7 @@ def recommend(
             say(f"  {installing_engine()}")
         return
     same, needed = row.text == row.edits, row.text.memory + row.edits.memory
-    fits = not same and needed <= (row.memory if memory_gib is None else memory_gib)
+    fits = row.holds_both(memory_gib)
     shown = {"text at the cursor": row.text} | ({} if same else {"next edits": row.edits})
     for aim, model in shown.items():
         say(f"\nFor {aim}: {model.title}")
@@ -207,5 +207,8 @@ def _cells(row: Row) -> Iterator[Sequence[str]]:
         pairs = [("text, next edits", row.text)]
     for number, (aim, model) in enumerate(pairs):
         size = f"{model.disk:.1f} GB, {model.memory:.1f} GB" if model.gguf else "none"
-        way = _HOSTED if row.kind == "hosted" else served(model) if row.kind == "gpu" else fetched(model, row.kind)
+        only = row.holds_both() and aim == "next edits"
+        way = fetched(model, row.kind) + _EDITS * only
+        if row.kind in {"hosted", "gpu"}:
+            way = _HOSTED if row.kind == "hosted" else served(model, 8081 if only else 8080)
         yield "" if number else row.machine, aim, model.title, size, model.licence, f"`{way}`", model.figure
