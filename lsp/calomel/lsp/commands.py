@@ -15,12 +15,14 @@ from pygls.exceptions import JsonRpcInvalidParams
 from calomel.context.builder import part_texts
 from calomel.infer.client import ModelClient, device_of
 from calomel.infer.completer import CompleteRequest, CompleterError, ModelInfo, with_line_feeds
-from calomel.infer.remote import listens, shown
+from calomel.infer.remote import listens, shown, with_scheme
 from calomel.infer.upstream.running import Running, running
 from calomel.lsp.configuration import Configuration
 from calomel.lsp.services import Services
 from calomel.lsp.suggestions import place_of
 from calomel.lsp.text_sync import TextSync
+from calomel.prompts.fim_tokens import format_named
+from calomel.prompts.next_edit import class_called
 from calomel.prompts.parts import FileText
 from calomel.storage import available_bytes
 from calomel.suggest.silence import Silence
@@ -189,9 +191,10 @@ def _milliseconds(seconds: float | None) -> float | None:
 _GB: Final = 1e9
 # Bits of a weight, as most are published and as they may be read.
 _SMALLER: Final = ((16, ""), (8, "int8"))
-_HOST_AND_PORT: Final = re.compile(r"(localhost|[\w.-]+:\d{1,5}|\[[0-9a-fA-F:.]+\]:\d{1,5})(/[^\s]*)?")
 # Models of a server that write no text.
 _NO_TEXT: Final = re.compile(r"embed|rerank", re.IGNORECASE)
+# A model whose name stands for neither fill-in-the-middle tokens nor a format for edits.
+_CHAT_ONLY: Final = "chat only by its name: slower and less exact"
 
 
 class ModelCommands:
@@ -232,7 +235,8 @@ class ModelCommands:
             raise JsonRpcInvalidParams("calomel.useModel needs the settings of a model.")
         if choice == MEANWHILE:
             return await self._use_meanwhile()
-        choice = _with_scheme(choice)
+        if isinstance(upstream := choice.get("upstream"), str):
+            choice = {**choice, "upstream": with_scheme(upstream)}
         try:
             server = chosen(self._configuration.settings.server, choice)
         except ValueError as error:
@@ -246,8 +250,8 @@ class ModelCommands:
             info = await moving
         except CompleterError as error:
             problem = str(error).rstrip(".")
-            stays = "The model" if before is None else f"{before.id} stays in use, because the other model"
-            return {"model": None, "message": f"{stays} does not answer: {problem}."}
+            stays = "The model does not answer" if before is None else f"{before.id} stays in use"
+            return {"model": None, "message": f"{stays}: {problem}."}
         except asyncio.CancelledError:
             if moving is self._moving:  # the editor waits no longer
                 moving.cancel()
@@ -309,13 +313,6 @@ class ModelCommands:
         return _choice(label, "from your settings", settings) | {"current": True}
 
 
-def _with_scheme(choice: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The choice with `http://` before an upstream that is only a host with its port."""
-    upstream = choice.get("upstream")
-    bare = isinstance(upstream, str) and _HOST_AND_PORT.fullmatch(upstream)
-    return {**choice, "upstream": f"http://{upstream}"} if bare else choice
-
-
 def _choice(label: str, detail: str, settings: dict[str, str]) -> dict[str, Any]:
     return {"label": label, "detail": detail, "settings": settings}
 
@@ -331,6 +328,7 @@ def _behind(server: Running) -> Iterator[dict[str, Any]]:
     usable = [name for name in server.models if not _NO_TEXT.search(name)]
     for name in usable:
         named = {"upstream_model": name} if len(server.models) > 1 else {}
-        yield _choice(name, place, {"upstream": server.url, **named})
+        known = format_named(name) or class_called(name)
+        yield _choice(name, place if known else f"{place}, {_CHAT_ONLY}", {"upstream": server.url, **named})
     if not server.models:
         yield _choice(f"the model of {server.title}", place, {"upstream": server.url})

@@ -203,10 +203,37 @@ def test_another_model_is_chosen_of_those_that_run_here_and_is_kept(bare: Neovim
 def test_a_model_that_does_not_answer_is_told_and_the_old_one_stays(bare: Neovim) -> None:
     bare.setup()
     bare.open("\n")
-    bare.command("CalomelModel http://127.0.0.1:9")
-    wanted = "Calomel: scripted stays in use, because the other model does not answer: no server answers at http://127.0.0.1:9"
+    bare.command("CalomelModel localhost:9")
+    wanted = "Calomel: scripted stays in use: no server answers at http://localhost:9: start it"
     bare.until(lambda: any(each.startswith(wanted) for each in bare.messages()), "the reason")
     assert bare.status().startswith("scripted: ready")
     bare.command("CalomelModel nowhere")
     wanted = "Calomel: unknown model nowhere; :CalomelModel lists the known ones"
     bare.until(lambda: wanted in bare.messages(), "the name is unknown")
+
+
+def test_a_server_that_dies_is_told_nano_answers_meanwhile_and_it_is_back_by_itself(bare: Neovim) -> None:
+    def told(*parts: str) -> None:
+        bare.until(lambda: any(all(part in each for part in parts) for each in bare.messages()), " ".join(parts))
+
+    llama = llama_cpp(Play(tokens=("of_llama", "(x)")))
+    with served(llama) as url:
+        address = f"localhost:{url.rpartition(':')[2]}"
+        bare.setup()
+        bare.script(fill="of_nano(x)")
+        bare.open("\n")
+        bare.command(f"CalomelModel {address}")
+        told(f"It answers through llama.cpp at http://{address}.")
+        bare.type("ix = ")
+        bare.until_ghost("of_llama(x)")
+    bare.type("<CR>y = ")
+    told(f"llama.cpp at http://{address} stopped answering", ":CalomelModel meanwhile uses nano")
+    bare.type("<Esc>")
+    bare.command("CalomelModel meanwhile")
+    told(f"scripted answers until llama.cpp at http://{address} is back.")
+    bare.type("oz = ")
+    bare.until_ghost("of_nano(x)")
+    with served(llama, int(address.rpartition(":")[2])):
+        bare.until(lambda: bare.status().startswith("Qwen2.5-Coder-1.5B-Q8_0: ready"), "it is back")
+        bare.type("<CR>v = ")
+        bare.until_ghost("of_llama(x)")

@@ -80,6 +80,35 @@ def test_another_model_is_chosen_of_those_that_run_here(start: Starter) -> None:
     workbench.until(lambda: "scripted is ready." in workbench.status()[1], "nano is there again")
 
 
+def test_a_server_that_dies_is_told_nano_answers_meanwhile_and_it_is_back_by_itself(start: Starter) -> None:
+    llama = llama_cpp(Play(tokens=("of_llama", "(x)")))
+    workbench = start()
+    workbench.warm_up()
+    with served(llama) as url:
+        address = f"localhost:{url.rpartition(':')[2]}"
+        workbench.command("Calomel: Choose a Model")
+        workbench.until(lambda: "nano" in str(workbench.see("quickRows")), "models are listed")
+        workbench.ask("insert", text="another address")
+        workbench.until(lambda: "another address" in workbench.see("focusedRow"), "an address can be given")
+        workbench.press("Enter")
+        workbench.until(lambda: workbench.see("quickInput") == "localhost:8080", "the usual one is there")
+        workbench.ask("insert", text=address)
+        workbench.press("Enter")
+        through = f"It answers through llama.cpp at http://{address}."
+        workbench.until(lambda: through in workbench.status()[1], "the model is there")
+        workbench.offered("\n", (1, 1), "x = ", "of_llama(x)")
+    workbench.script(fill="of_nano(x)")
+    workbench.open("\n")
+    workbench.type("y = ")
+    workbench.until_toast(f"llama.cpp at http://{address} stopped answering")
+    workbench.click("Use nano meanwhile")
+    workbench.until(lambda: "scripted answers until" in workbench.status()[1], "nano answers")
+    workbench.offered("\n", (1, 1), "z = ", "of_nano(x)", fill="of_nano(x)")
+    with served(llama, int(address.rpartition(":")[2])):
+        workbench.until(lambda: through in workbench.status()[1], "it is back")
+        workbench.offered("\n", (1, 1), "v = ", "of_llama(x)")
+
+
 def test_the_model_reads_what_stands_around_a_resting_cursor_before_it_is_asked(start: Starter) -> None:
     workbench = start()
     workbench.script(fill="value", reads_ahead=True)

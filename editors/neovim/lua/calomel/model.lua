@@ -101,10 +101,6 @@ function M.choose(name)
         end)
         return
     end
-    if name:match("^https?://") then
-        use(client, name, { upstream = name })
-        return
-    end
     server.execute(client, "models", {}, function(err, answer)
         if err then
             say(err.message, vim.log.levels.WARN)
@@ -119,6 +115,10 @@ function M.choose(name)
                 use(client, name, model.settings)
                 return
             end
+        end
+        if name:find("://", 1, true) or (name .. "/"):find(":%d+/") then
+            use(client, name, { upstream = name })
+            return
         end
         say(("unknown model %s; :CalomelModel lists the known ones"):format(name), vim.log.levels.WARN)
     end)
