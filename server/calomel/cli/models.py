@@ -76,20 +76,27 @@ def use(
     It writes the choice under [server] in your own calomel.toml, and names the editors whose own settings win.
     """
     from calomel.cli import choice
+    from calomel.infer.remote import with_scheme
+
+    if upstream is None and name is None:
+        raise InputError("no model is named", "calomel models use NAME; calomel models list has the names")
+    if upstream is not None:
+        wanted = {"upstream": with_scheme(upstream), **({} if name is None else {"upstream_model": name})}
+        later = choice.why_silent(wanted)
+    else:
+        wanted, later = {"model": choice.name_of(name or "")}, ""
+    _choose(wanted, later)
+
+
+def _choose(wanted: dict[str, str], later: str = "") -> None:
+    """Write the choice, and tell what it changes; `later` is why it does not answer now."""
+    from calomel.cli import choice
     from calomel.cli.editor import here
     from calomel.server.settings import load
     from calomel.workspace.settings import user_settings_path
 
-    if upstream is None and name is None:
-        raise InputError("no model is named", "calomel models use NAME; calomel models list has the names")
-    before, later = choice.choice(), ""
-    if upstream is not None:
-        wanted = {"upstream": upstream, **({} if name is None else {"upstream_model": name})}
-        later = choice.why_silent(wanted)
-    else:
-        wanted = {"model": choice.name_of(name or "")}
     place = user_settings_path()
-    watched = place.parent.is_dir() and not place.is_symlink()
+    before, watched = choice.choice(), place.parent.is_dir() and not place.is_symlink()
     choice.choose(wanted)
     now = choice.choice()
     say(f"{choice.described(now)} is the model for all editors, in {place}.")
@@ -359,6 +366,7 @@ def fetch(
     ],
     gguf: Annotated[str | None, typer.Option(metavar="FILE", help="Fetch only this GGUF file.")] = None,
     name: Annotated[str | None, typer.Option(help="Folder name to store it under. Default: owner--name.")] = None,
+    use: Annotated[bool, typer.Option("--use", help="Choose it for all editors.")] = False,
 ) -> None:
     """Fetch a model from the Hugging Face hub.
 
@@ -369,6 +377,11 @@ def fetch(
     repo, _, quant = repo.partition(":")
     folder, commit = _fetched(repo, revision or None, name, gguf or quant)
     say(f"{folder} (revision {commit})")
+    if use:
+        from calomel.cli import choice
+
+        _choose({"model": choice.name_of(folder.name)})
+        return
     say(f"For all editors: calomel models use {folder.name}")
     if not (gguf or quant):
         say(f"For others: calomel serve --model {folder.name}")
