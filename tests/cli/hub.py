@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,13 +15,18 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 class Hub(ThreadingHTTPServer):
-    """Has one repository with these files; `breaks` requests end in the middle."""
+    """Has one repository with these files; `breaks` requests end in the middle, or stay there while `holds` is set.
+
+    While `gone` is set, it refuses to continue a file.
+    """
 
     def __init__(self, files: dict[str, bytes], repository: str) -> None:
         super().__init__(("127.0.0.1", 0), _Answers)
         self.files, self.repository = files, repository
         self.told = {name: hashlib.sha256(data).hexdigest() for name, data in self.files.items()}
+        self.sizes = {name: len(data) for name, data in files.items()}
         self.breaks = 0
+        self.holds = self.gone = False
         self.ranges: list[str | None] = []
         self.tokens: set[str | None] = set()
 
@@ -37,11 +43,9 @@ class _Answers(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.server.tokens.add(self.headers["Authorization"])
         if self.path.startswith(f"/api/models/{self.server.repository}"):
-            files = self.server.files.items()
-            lfs = {
-                name: {"size": len(data), "sha256": self.server.told[name], "pointerSize": 1} for name, data in files
-            }
-            siblings = [{"rfilename": name, "size": len(data), "lfs": lfs[name]} for name, data in files]
+            files = self.server.sizes.items()
+            lfs = {name: {"size": size, "sha256": self.server.told[name], "pointerSize": 1} for name, size in files}
+            siblings = [{"rfilename": name, "size": size, "lfs": lfs[name]} for name, size in files]
             told = {"id": self.server.repository, "sha": COMMIT, "siblings": siblings, "cardData": {"license": "mit"}}
             self._send(json.dumps(told).encode())
             return
@@ -52,6 +56,9 @@ class _Answers(BaseHTTPRequestHandler):
         data, asked = self.server.files[name], self.headers["Range"]
         if self.command == "GET":
             self.server.ranges.append(asked)
+        if asked and self.server.gone:
+            self.close_connection = True
+            return
         start = int(asked.removeprefix("bytes=").partition("-")[0]) if asked else 0
         etag = {"ETag": f'"{self.server.told[name]}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
         if start:
@@ -67,6 +74,8 @@ class _Answers(BaseHTTPRequestHandler):
             broken = self.server.breaks > 0 and status in {200, 206} and len(body) > 100_000
             self.server.breaks -= broken
             self.wfile.write(body[: len(body) // 2] if broken else body)
+            while broken and self.server.holds:
+                time.sleep(0.01)
             self.close_connection = True
 
 

@@ -14,8 +14,6 @@ from tests.cli.hub import COMMIT, Hub, hub_with
 
 from calomel.weights.folders import models_folder
 
-pytest.importorskip("huggingface_hub", reason="pip install huggingface_hub")
-
 DATA = b"GGUF" + bytes(range(256)) * 96_000
 
 
@@ -46,15 +44,19 @@ def test_one_file_is_fetched_and_chosen(run: Runner, home: Path, hub: Hub, words
     assert "llama.cpp" in next(line for line in run("models", "list").out.splitlines() if line.startswith("*"))
 
 
-def test_a_download_that_broke_off_continues(run: Runner, hub: Hub) -> None:
+def test_a_download_that_breaks_off_continues_at_once_or_with_the_next_command(run: Runner, hub: Hub) -> None:
     hub.breaks = 1
-    run("models", "fetch", "me/small:Q8_0")
-    run("models", "fetch", "me/small:Q8_0")
-    assert (models_folder() / "me--small" / "small-Q8_0.gguf").read_bytes() == DATA
-    assert hub.ranges[0] is None
-    # The library writes pieces of ten megabytes.
-    assert hub.ranges[1] is not None
-    assert hub.ranges[1].startswith("bytes=1048576")
+    assert run("models", "fetch", "me/small:Q8_0").status == 0
+    half = f"bytes={len(DATA) // 2 // 2**20 * 2**20}-"
+    assert (hub.ranges, (models_folder() / "me--small" / "small-Q8_0.gguf").read_bytes()) == ([None, half], DATA)
+    hub.breaks = 1
+    hub.gone = True
+    done = run("models", "fetch", "me/small:Q8_0", "--name", "again")
+    assert (done.status, "fetch it again: it continues" in done.err) == (1, True)
+    hub.gone = False
+    assert run("models", "fetch", "me/small:Q8_0", "--name", "again").status == 0
+    assert hub.ranges[-1] == half
+    assert (models_folder() / "again" / "small-Q8_0.gguf").read_bytes() == DATA
 
 
 def test_another_file_than_announced_is_not_kept(run: Runner, hub: Hub) -> None:

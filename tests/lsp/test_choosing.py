@@ -14,6 +14,7 @@ from tests.lsp.editor import ADD, Editor, Script, inline_params
 from tests.server._upstreams import Play, llama_cpp, ollama, served
 
 from calomel.cli.main import main
+from calomel.families import recommended
 from calomel.infer.completer import Completer
 from calomel.infer.upstream import running
 from calomel.infer.upstream.completer import UpstreamCompleter
@@ -48,6 +49,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Servers]:
 @pytest.fixture(autouse=True)
 def others_on_this_machine(editor: Editor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Models behind a server are asked there, without a server of our own between; and none of the user counts."""
+    monkeypatch.setattr(recommended, "ROWS", recommended.ROWS[:1])
     for name in ("XDG_DATA_HOME", "HF_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
 

@@ -84,7 +84,7 @@ test("where no card is torch is the small one, if it can be had", async () => {
 
 test("Python makes an environment with its own pip", async () => {
   await run(python(), "python");
-  assert.match(readFileSync(join(folder, "asked"), "utf8"), /^-m venv \S+\n(?:.*\n)?-m pip install .* \S+0\.2\.0-py3-none-any\.whl\[engine\]\n$/);
+  assert.match(readFileSync(join(folder, "asked"), "utf8"), /^-m venv \S+\n(?:.*\n)?-m pip install .* \S+0\.2\.0-py3-none-any\.whl\[engine,llama\]\n$/);
   const { program: calomel, version } = installed(storage) ?? {};
   assert.ok(version === "0.2.0" && calomel !== undefined && existsSync(calomel));
 });

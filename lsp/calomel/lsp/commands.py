@@ -13,18 +13,21 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from calomel.context.builder import part_texts
+from calomel.families.recommended import Kind, recommended
 from calomel.infer.client import ModelClient, device_of
 from calomel.infer.completer import CompleteRequest, CompleterError, ModelInfo, with_line_feeds
 from calomel.infer.remote import listens, shown, with_scheme
 from calomel.infer.upstream.running import Running, running
 from calomel.lsp.configuration import Configuration
+from calomel.lsp.download import fetch, repository_of
+from calomel.lsp.protocol import Editor
 from calomel.lsp.services import Services
 from calomel.lsp.suggestions import place_of
 from calomel.lsp.text_sync import TextSync
 from calomel.prompts.fim_tokens import format_named
 from calomel.prompts.next_edit import class_called
 from calomel.prompts.parts import FileText
-from calomel.storage import available_bytes
+from calomel.storage import available_bytes, processors
 from calomel.suggest.silence import Silence
 from calomel.weights.folders import SHIPPED, known, weights_bytes
 from calomel.workspace.settings import CHOICE, ServerSettings, chosen
@@ -189,6 +192,8 @@ def _milliseconds(seconds: float | None) -> float | None:
 
 
 _GB: Final = 1e9
+_GIB: Final = 1024**3
+_USES: Final = {"text": "for text at the cursor", "edits": "for next edits", "both": "for next edits and text"}
 # Bits of a weight, as most are published and as they may be read.
 _SMALLER: Final = ((16, ""), (8, "int8"))
 # Models of a server that write no text.
@@ -205,11 +210,12 @@ class ModelCommands:
         model: ModelClient,
         services: Services,
         configuration: Configuration,
+        editor: Editor,
         is_meant: Callable[[Listener], Awaitable[bool]],
     ) -> None:
         """`is_meant` asks the user whether text may go to another user's program."""
         self._model = model
-        self._is_meant = is_meant
+        self._editor, self._is_meant = editor, is_meant
         self._services = services
         self._configuration = configuration
         self._moving: asyncio.Task[ModelInfo] | None = None
@@ -227,7 +233,7 @@ class ModelCommands:
             each["current"] = _comparable(chosen(now, each["settings"])) == _comparable(now)
         if not any(each["current"] for each in models):
             models.insert(0, self._present())
-        return {"models": models}
+        return {"models": [*models, *self._fetchable({each["label"] for each in others})]}
 
     async def _use(self, arguments: list[Any]) -> dict[str, Any]:
         choice = arguments[0] if arguments else None
@@ -235,8 +241,7 @@ class ModelCommands:
             raise JsonRpcInvalidParams("calomel.useModel needs the settings of a model.")
         if choice == MEANWHILE:
             return await self._use_meanwhile()
-        if isinstance(upstream := choice.get("upstream"), str):
-            choice = {**choice, "upstream": with_scheme(upstream)}
+        wanted, choice = _wished(choice)
         try:
             server = chosen(self._configuration.settings.server, choice)
         except ValueError as error:
@@ -244,7 +249,7 @@ class ModelCommands:
         if self._moving is not None:
             # Of several choices the last one counts.
             self._moving.cancel()
-        before, moving = self._model.info, asyncio.create_task(self._switch(server))
+        before, moving = self._model.info, asyncio.create_task(self._switch(server, wanted))
         self._moving = moving
         try:
             info = await moving
@@ -277,7 +282,9 @@ class ModelCommands:
             return {"model": None, "message": f"{SHIPPED} does not answer: {str(error).rstrip('.')}."}
         return {"model": info.id, "message": self._model.message}
 
-    async def _switch(self, server: ServerSettings) -> ModelInfo:
+    async def _switch(self, server: ServerSettings, wanted: str | None) -> ModelInfo:
+        if wanted is not None:
+            await fetch(self._editor, wanted)
         if server.upstream is not None and not await listens(server.upstream):
             message = f"no server answers at {shown(server.upstream)}: start it, or correct upstream"
             raise CompleterError("unreachable", message)
@@ -305,12 +312,32 @@ class ModelCommands:
             detail = f"in the {each.source}, runs on {device_of(server)}: {size / _GB:.1f} GB{verdict}"
             yield _choice(each.name, detail, settings)
 
+    def _fetchable(self, there: set[str]) -> Iterator[dict[str, Any]]:
+        """What suits this machine and is not among the models that are there, by their folders' names."""
+        kind: Kind = "apple" if self._model.server.device == "mps" else "cpu"
+        row = recommended(kind, available_bytes() / _GIB, processors())
+        for each in dict.fromkeys((row.text, row.edits)):
+            if each is not None and each.repository.replace("/", "--") not in there:
+                detail = f"download, {each.disk} GB, {each.licence}; {_USES[each.use]}"
+                yield _choice(each.title, detail, {"fetch": each.gguf}) | {"current": False}
+
     def _present(self) -> dict[str, Any]:
         """The model that answers, where it is none that was found."""
         now, info = self._model.server, None if self._model.out else self._model.info
         label = str(now.model or now.upstream_model or "the model of your settings") if info is None else info.id
         settings = {name: str(value) for name in ("url", "model", "upstream") if (value := getattr(now, name))}
         return _choice(label, "from your settings", settings) | {"current": True}
+
+
+def _wished(choice: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any]]:
+    """What to download first, if anything, and the settings of the choice. Raises JsonRpcInvalidParams."""
+    wanted, upstream = choice.get("fetch"), choice.get("upstream")
+    if wanted is not None:
+        repository = repository_of(wanted)
+        if repository is None:
+            raise JsonRpcInvalidParams("fetch needs OWNER/NAME:QUANT.")
+        return wanted, {"model": repository}
+    return None, {**choice, "upstream": with_scheme(upstream)} if isinstance(upstream, str) else choice
 
 
 def _choice(label: str, detail: str, settings: dict[str, str]) -> dict[str, Any]:

@@ -367,6 +367,7 @@ def fetch(
     gguf: Annotated[str | None, typer.Option(metavar="FILE", help="Fetch only this GGUF file.")] = None,
     name: Annotated[str | None, typer.Option(help="Folder name to store it under. Default: owner--name.")] = None,
     use: Annotated[bool, typer.Option("--use", help="Choose it for all editors.")] = False,
+    lines: Annotated[bool, typer.Option("--lines", hidden=True)] = False,
 ) -> None:
     """Fetch a model from the Hugging Face hub.
 
@@ -375,7 +376,9 @@ def fetch(
     """
     repo, _, revision = repository.partition("@")
     repo, _, quant = repo.partition(":")
-    folder, commit = _fetched(repo, revision or None, name, gguf or quant)
+    folder, commit = _fetched(repo, revision or None, name, gguf or quant, lines=lines)
+    if lines:
+        return
     say(f"{folder} (revision {commit})")
     if use:
         from calomel.cli import choice
@@ -392,10 +395,10 @@ _WANTED: Final = ("*.safetensors", "*.json", "merges.txt", "*.jinja", "LICENSE*"
 _COMMIT: Final = 40
 
 
-def _fetched(repository: str, revision: str | None, name: str | None, gguf: str) -> tuple[Path, str]:
+def _fetched(repository: str, revision: str | None, name: str | None, gguf: str, *, lines: bool) -> tuple[Path, str]:
     """Fetch `repository` (owner/name) at `revision` (None: the newest) atomically; returns its folder and commit.
 
-    With `gguf`, it fetches only the file of that name or quantisation.
+    With `gguf`, it fetches only the file of that name or quantisation, with `lines` as `fetch_gguf` does.
 
     Raises CommandError.
     """
@@ -415,7 +418,7 @@ def _fetched(repository: str, revision: str | None, name: str | None, gguf: str)
         if os.environ.get(variable, "") not in {"", "0"}:
             raise CommandError(f"{variable} forbids downloads", f"unset {variable}")
     if gguf:
-        return place, fetch_gguf(repository, revision, gguf, place)
+        return place, fetch_gguf(repository, revision, gguf, place, lines=lines)
     draft = place.with_name(f".{target}.{os.getpid()}")
     try:
         commit = _download(repository, revision, draft)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from tests.cli.hub import hub_with
 from tests.editors.neovim.neovim import PLUGIN, Neovim
 from tests.editors.programs import REPOSITORY
 from tests.server._upstreams import Play, llama_cpp, served
@@ -162,6 +163,10 @@ def choose(neovim: Neovim, label: str) -> None:
     """Pick a model from the list."""
     code = """
     vim.ui.select = function(items, options, done)
+        if options.kind == "lsp_message" then
+            _G.asked = options.prompt
+            return done(items[1])
+        end
         _G.listed = vim.tbl_map(options.format_item, items)
         done(vim.iter(items):find(function(item) return item.label == _G.wanted end))
     end
@@ -237,3 +242,21 @@ def test_a_server_that_dies_is_told_nano_answers_meanwhile_and_it_is_back_by_its
         bare.until(lambda: bare.status().startswith("Qwen2.5-Coder-1.5B-Q8_0: ready"), "it is back")
         bare.type("<CR>v = ")
         bare.until_ghost("of_llama(x)")
+
+
+def test_a_model_that_is_not_here_is_downloaded_once_the_user_agrees(bare: Neovim) -> None:
+    with hub_with({"small-Q8_0.gguf": b"GGUF" + bytes(5_000_000)}) as hub:
+        bare.script(hub=f"http://127.0.0.1:{hub.server_port}")
+        bare.setup()
+        bare.open("\n")
+        choose(bare, "Small")
+        offered = "Small (download, 0.5 GB, MIT; for text at the cursor)"
+        bare.until(lambda: offered in (bare.lua("return _G.listed") or ()), "it is offered")
+        bare.until(lambda: bare.lua("return _G.asked") is not None, "it is asked about")
+        asked = "Download small-Q8_0.gguf from the Hugging Face hub (0.01 GB, licence mit)? "
+        assert bare.lua("return _G.asked").startswith(asked)
+        bare.until(
+            lambda: "Calomel: scripted is ready. It runs on this machine's CPU." in bare.messages(), "it answers"
+        )
+        assert bare.lua("return require('calomel.config').current.settings.server.model") == "me/small"
+        assert (bare.folder / "xdg_data_home" / "calomel" / "models" / "me--small" / "small-Q8_0.gguf").exists()
