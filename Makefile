@@ -64,7 +64,7 @@ fix: $(VENV)/.installed-dev
 	$(BIN)/ruff format
 
 bench: $(VENV)/.installed-dev
-	$(BIN)/calomel bench infill
+	$(BIN)/calomel bench infill --model nano
 	$(BIN)/calomel bench speed
 
 # A server that a scripted model answers for: two of the tests that `make test-full` runs all of.

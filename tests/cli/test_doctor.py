@@ -393,8 +393,7 @@ def test_a_model_server_that_runs_is_named_with_the_line_that_uses_it(
         no_port(monkeypatch, ("Ollama", int(url.rpartition(":")[2])))
         said = run().out
     assert f"Ollama runs at {url}. Use its model, for better suggestions:" in said
-    assert f"calomel serve --upstream {url}" in said
-    assert f'upstream = "{url}"' in said
+    assert f"calomel models use --upstream {url}" in said
 
 
 def test_settings_that_cannot_be_read_are_one_line(run: Runner, machine: Path, home: Path) -> None:

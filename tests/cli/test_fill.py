@@ -70,7 +70,7 @@ def test_request_has_the_text_around_the_hole(
         fitted=True,
     )
     assert [expected] == filler.requests
-    assert [(source.parent, "cuda:1")] == filler.opened
+    assert [(source.parent, "cuda:1", None)] == filler.opened
 
 
 def test_json_gives_back_every_byte(run: Runner, filler: Any, source: Path) -> None:
@@ -156,7 +156,7 @@ def test_try_shows_every_sample_and_ends_well() -> None:
     shares = rf"Exactly right: \d of {len(near)} where the answer appears [\w ]+, \d of {len(far)} where it does not\."
     assert re.search(shares, " ".join(done.stdout.split()))
     assert "right: the author wrote this next" in done.stdout
-    assert "Larger models that fit this machine" in done.stdout
+    assert "how to get one: calomel models recommend" in done.stdout
 
 
 def test_right_and_wrong_answers_are_told_apart_by_a_model_that_sees_neither(run: Runner, filler: Any) -> None:

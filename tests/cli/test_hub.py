@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -78,3 +79,20 @@ def test_a_file_that_does_not_fit_is_not_begun(run: Runner, hub: Hub, monkeypatc
 def test_a_file_that_is_not_there_is_told(run: Runner, hub: Hub, wanted: str, told: str) -> None:
     done = run("models", "fetch", f"me/small:{wanted}")
     assert (done.status, told in done.err, hub.ranges) == (1, True, [])
+
+
+def test_a_fetched_file_is_chosen_at_once_with_its_device(run: Runner, home: Path, hub: Hub) -> None:
+    pytest.importorskip("xllamacpp", reason="pip install xllamacpp")
+    assert run("models", "fetch", "me/small:q8_0", "--device", "mps").status == 2
+    done = run("models", "fetch", "me/small:q8_0", "--use", "--device", "mps")
+    assert (done.status, done.err) == (0, "")
+    assert (home / ".config/calomel/calomel.toml").read_text() == '[server]\nmodel = "me--small"\ndevice = "mps"\n'
+    assert "me--small is the model for all editors" in done.out
+
+
+def test_a_file_that_is_only_called_by_its_quantisation_gets_the_models_name(run: Runner, hub: Hub) -> None:
+    # How a model is asked goes by its name.
+    hub.files["q4_k_m.gguf"] = DATA
+    hub.told["q4_k_m.gguf"] = hashlib.sha256(DATA).hexdigest()
+    assert run("models", "fetch", "me/small:Q4_K_M").status == 0
+    assert [each.name for each in (models_folder() / "me--small").glob("*.gguf")] == ["small-q4_k_m.gguf"]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,10 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli.conftest import Runner
 
-from calomel.families.plan import guide
-from calomel.families.table import FAMILIES
 from calomel.weights.folders import models_folder, named
-from calomel.workspace.settings import load_settings
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 CONFIG = json.dumps({"max_position_embeddings": 4096, "kinds": ["fill"]})
@@ -260,60 +256,12 @@ def test_the_memory_that_a_model_takes_is_told_without_loading_it(run: Runner, s
     assert (small.status, "and 0.1 MiB is allowed; nothing was loaded" in small.err) == (1, True)
 
 
-def test_a_plan_for_a_card_says_what_fits_and_how() -> None:
-    rows = guide(FAMILIES, "cuda", 24 * 1024**3)
-    fitting = {checkpoint.name: found.options for checkpoint, found in rows if found is not None}
-
-    assert fitting["ByteDance-Seed/Stable-DiffCoder-8B-Base"].quantize is None
-    assert fitting["Qwen/Qwen2.5-Coder-14B"].quantize == "int8"
-    assert "inclusionAI/LLaDA2.0-flash" not in fitting
-    assert all(options.cached >= 16_384 for options in fitting.values())
-
-
-def test_three_models_are_recommended_that_fit_and_how_to_get_them(run: Runner, tmp_path: Path) -> None:
-    card = run("models", "recommend", "--device", "cuda", "--memory-gib", "24").out
-    laptop = run("models", "recommend", "--device", "cpu", "--memory-gib", "12").out
-    nothing = run("models", "recommend", "--device", "cpu", "--memory-gib", "0.5").out
-
-    names = re.findall(r"calomel models fetch (\S+)", card)
-    assert len(names) == 3
-    assert [name.replace("/", "--") for name in names] == re.findall(r"calomel serve --model (\S+) --device cuda", card)
-    # The same for editors, as a table of settings that they take.
-    tables = re.findall(r"in editors:\n((?: {4}.+\n)+)", card)
-    for name, table in zip(names, tables, strict=True):
-        (tmp_path / "calomel.toml").write_text(table)
-        settings, problems = load_settings(user_toml=tmp_path / "calomel.toml")
-        assert (settings.server.model, settings.server.device, problems) == (Path(name.replace("/", "--")), "cuda", [])
-    assert "“Calomel: Choose a Model” in VS Code, :CalomelModel in Neovim" in laptop
-    assert all(float(gib) <= 24 for gib in re.findall(r"takes ([\d.]+) GiB", card))
-    assert "8B" in card
-    assert not re.search(r"fetch \S*-[78]B", laptop)
-    assert "No model larger than nano fits" in nothing
-    # What is published of each, or why it stands there.
-    assert len(re.findall(r"score: .+ \(.+\)|score: .+ in the suite of ", card + laptop)) == len(
-        re.findall("calomel models fetch", card + laptop)
-    )
-
-
-def test_models_for_a_cpu_are_of_a_size_for_its_cores(run: Runner) -> None:
-    told = {
-        cores: run("models", "recommend", "--device", "cpu", "--memory-gib", "32", "--cores", cores).out
-        for cores in (2, 8, 16)
-    }
-
-    sizes = {cores: [float(size) for size in re.findall(r"fetch \S+-([\d.]+)B", out)] for cores, out in told.items()}
-    assert sizes[2] == [0.5]
-    assert "open-dcoder" not in told[2]  # it reads its whole context again for each answer
-    assert max(sizes[8]) == max(sizes[16]) == 1.5
-    assert all("llama-server -m FILE.gguf --port 8080" in out for out in told.values())
-
-
 def test_families_are_told_as_tables(run: Runner) -> None:
     assert "| SDAR | block-causal" in run("models", "families").out
     assert "| JetLM/SDAR-8B-Chat | SDAR | MIT | 16.0 GB | 8.0 GB |" in run("models", "families", "--guide").out
 
 
-@pytest.mark.parametrize("command", [("estimate", "nano"), ("estimate", "nano", "--memory-gib", "4"), ("recommend",)])
+@pytest.mark.parametrize("command", [("estimate", "nano"), ("estimate", "nano", "--memory-gib", "4")])
 @pytest.mark.parametrize("device", ["bogus", "mps"])
 def test_a_device_that_is_not_there_is_said_in_a_sentence(run: Runner, command: tuple[str, ...], device: str) -> None:
     done = run("models", *command, "--device", device)

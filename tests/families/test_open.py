@@ -15,12 +15,13 @@ from calomel.engine import BlockCausal, CheckpointError, Engine
 from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
 from calomel.families.generation import generation_of
-from calomel.families.memory import EstimateOptions, free_bytes
+from calomel.families.memory import EstimateOptions
 from calomel.families.plan import open_engine
 from calomel.families.shards import Shards
 from calomel.families.table import FAMILIES, UnknownFamilyError, find
 from calomel.infer.in_process import open_folder
 from calomel.prompts.tokenizer import TokenizerError
+from calomel.storage import machine
 from calomel.weights import nano_path
 
 WRITERS = writers()
@@ -157,12 +158,12 @@ def test_a_model_that_says_nowhere_how_an_answer_ends_is_refused(tmp_path: Path)
 def test_the_memory_that_is_left_is_the_least_that_the_system_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], left: int
 ) -> None:
-    monkeypatch.setattr("calomel.families.memory.available_bytes", lambda: 5_000_000)
+    monkeypatch.setattr("calomel.storage.machine.available_bytes", lambda: 5_000_000)
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(f"{text}\n")
 
-    assert free_bytes("cpu", tmp_path) == left
+    assert machine.free_bytes(tmp_path) == left
 
 
 @pytest.mark.parametrize(

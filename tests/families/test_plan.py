@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.families.published.layout import writers
 
-from calomel.families.family import Family, OpenOptions, Published
+from calomel.families.facts import Published
+from calomel.families.family import Family, OpenOptions
 from calomel.families.memory import EstimateOptions
 from calomel.families.plan import OutOfMemoryRefusedError, plan, plan_of, remedies
 from calomel.families.table import FAMILIES

@@ -61,7 +61,7 @@ def calomel(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def installs(said: str) -> bool:
     """Whether it names two commands for this environment, and the setting or the option in their place."""
     commands = re.findall(rf"`{re.escape(sys.executable)} -m pip install 'calomel\[([a-z,]+)\]'", said)
-    return commands == ["engine", "hub,llama"] and "upstream" in said
+    return commands == ["engine", "llama"] and "upstream" in said
 
 
 def test_the_interpreter_has_no_engine(bare: Path) -> None:
@@ -73,7 +73,15 @@ def test_the_interpreter_has_no_engine(bare: Path) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["--help"], [], ["models", "list"], ["stats"], ["config", "show"], ["editor", "setup", "helix"]],
+    [
+        ["--help"],
+        ["models", "list"],
+        ["models", "recommend"],
+        ["models", "families", "--guide"],
+        ["stats"],
+        ["config", "show"],
+        ["editor", "setup", "helix"],
+    ],
     ids=" ".join,
 )
 def test_what_needs_no_model_works(bare: Path, words: list[str]) -> None:
@@ -92,14 +100,50 @@ def test_models_of_others_are_listed(bare: Path) -> None:
     assert "theirs" in done.stdout
 
 
-@pytest.mark.parametrize("words", [["try"], ["fill", "a.py", "--at", "1:1"], ["serve", "--port", "0"]], ids=" ".join)
-def test_what_needs_a_model_says_how_to_get_one(bare: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_steps_claim_no_model_that_is_not_there(bare: Path) -> None:
+    said = calomel(bare).stdout
+    assert "No model is installed." in said
+    assert "calomel models recommend" in said
+    assert f"{sys.executable} -m pip install 'calomel[engine]'" in said
+    assert "calomel try" not in said
+    listed = calomel(bare, "models", "list").stdout
+    assert "needs Calomel's extra engine" in listed
+    assert (
+        "It does not answer now: Calomel's own engine is not installed" in calomel(bare, "models", "use", "nano").stdout
+    )
+
+
+@pytest.mark.parametrize("words", [["try"], ["fill", "a.py", "--at", "1:1"]], ids=" ".join)
+def test_what_asks_the_choice_names_two_commands(bare: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(bare)
     (bare / "a.py").write_text(ADD, encoding="utf-8")
     done = calomel(bare, *words)
     assert done.returncode == 1
+    error, advice = done.stderr.splitlines()
+    assert error == "error: no model is installed"
+    assert re.findall(r"`([^`]+)`", advice) == [
+        advice.partition("`")[2].partition("`")[0],
+        "calomel models use",
+        "calomel models recommend",
+    ]
+    assert advice.startswith(f"try: run `{sys.executable} -m pip install 'calomel[engine]'")
+
+
+def test_serve_says_how_to_get_a_model(bare: Path) -> None:
+    done = calomel(bare, "serve", "--port", "0")
+    assert done.returncode == 1
     assert done.stderr.startswith("error: no model is installed")
     assert installs(done.stderr)
+
+
+def test_a_chosen_server_is_asked_without_an_option(bare: Path, upstream: str) -> None:
+    (bare / "a.py").write_text(ADD, encoding="utf-8")
+    assert calomel(bare, "models", "use", "--upstream", upstream).returncode == 0
+    done = calomel(bare, "fill", str(bare / "a.py"), "--at", "2:5", "--json")
+    assert (done.returncode, json.loads(done.stdout)["text"]) == (0, "return a + b")
+    said = calomel(bare).stdout
+    assert f"Your editors ask the model at {upstream}." in said
+    assert "calomel try" in said
 
 
 def test_a_gap_is_filled_by_an_upstream(bare: Path, upstream: str) -> None:

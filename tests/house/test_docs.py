@@ -25,6 +25,7 @@ from calomel.bench.figures import Figures
 from calomel.cli.app import app
 from calomel.cli.config import reference_page
 from calomel.cli.models import guide_table, state_table
+from calomel.cli.recommend import machines_table
 from calomel.families.table import FAMILIES
 from calomel.infer import launch
 from calomel.lsp import log
@@ -89,10 +90,13 @@ def test_every_command_stands_on_the_page_of_the_command_line() -> None:
     assert [word for word in tree().commands if f"calomel {word}" not in page("cli")] == []
 
 
-@pytest.mark.parametrize(("name", "made"), [("families", state_table), ("guide", guide_table)])
-def test_the_page_has_the_table_of_families_that_the_program_makes(name: str, made: Callable[..., str]) -> None:
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [("machines", machines_table), ("families", lambda: state_table(FAMILIES)), ("guide", guide_table)],
+)
+def test_the_page_has_the_tables_that_the_program_makes(name: str, made: Callable[[], str]) -> None:
     shown = page("models").partition(f"<!-- {name} -->\n")[2].partition(f"<!-- /{name} -->")[0]
-    assert shown.strip() == made(FAMILIES).strip(), "docs/scripts/families writes it"
+    assert shown.strip() == made().strip(), "docs/scripts/families writes it"
 
 
 def test_every_test_that_a_family_is_compared_in_is_there() -> None:

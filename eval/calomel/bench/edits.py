@@ -22,7 +22,7 @@ from calomel.infer.completer import Completer, ModelInfo
 from calomel.prompts.parts import Edit, edited
 from calomel.replay.events import Changed, Closed, Focused, Opened
 from calomel.report.result import Report, Table, Value, flat_cell, number_cell
-from calomel.server.upstream import open_either
+from calomel.server.upstream import Upstream, open_either
 from calomel.storage.failures import cause
 from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.edit import Suggestion
@@ -66,7 +66,7 @@ class EditsOptions:
     model: Path | None = None
     device: str = "cpu"
     threads: int | None = None
-    upstream: str | None = None
+    upstream: Upstream | None = None
     baselines: bool = False
     aggressiveness: Aggressiveness = "balanced"
     seed: int = 0

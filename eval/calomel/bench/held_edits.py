@@ -10,7 +10,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from calomel.bench.harm import Offered, harms
@@ -35,11 +35,12 @@ from calomel.replay.stories import HELDOUT_EDITS, Moment, chosen, package_of, re
 from calomel.report.result import CONVERTER, Report, weights_hash
 from calomel.report.running import Journal, Progress
 from calomel.selectivity.sample import Sample
-from calomel.server.upstream import open_either
+from calomel.server.upstream import Upstream, open_either
 from calomel.storage import write_whole
 from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.judging import Judged
 from calomel.suggest.silence import Silence
+from calomel.weights import weights_id
 from calomel.workspace.edits import edits_of
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
 
@@ -56,7 +57,7 @@ class HeldOptions:
         aggressiveness: of the editor's settings.
         model: checkpoint folder; None for the shipped one.
         device, threads: of the engine.
-        upstream: address of another server, whose model answers instead.
+        upstream: another server, whose model answers instead.
         seed: of the bootstrap.
         resume: continue an interrupted run.
         samples: where to write every candidate that the gate saw; nothing is shown then, and every second story
@@ -71,7 +72,7 @@ class HeldOptions:
     model: Path | None = None
     device: str = "cpu"
     threads: int | None = None
-    upstream: str | None = None
+    upstream: Upstream | None = None
     seed: int = 0
     resume: bool = True
     samples: Path | None = None
@@ -134,11 +135,17 @@ def report_of(rows: Sequence[Row], info: ModelInfo, options: HeldOptions) -> Rep
     )
 
 
+def _weights(model: Path | None) -> str:
+    """What tells two models apart; of a GGUF file, which no folder stands for, its id."""
+    return weights_hash(checkpoint_folder(model)) if model is None or model.is_dir() else weights_id(model)
+
+
 async def _asked(moments: Sequence[Moment], options: HeldOptions) -> tuple[list[Row], ModelInfo]:
     settings = SuggestSettings(debounce_seconds=0.0, aggressiveness=options.aggressiveness)
     depends_on = {
         "stories": hashlib.sha256((options.stories or HELDOUT_EDITS).read_bytes()).hexdigest(),
-        "weights": weights_hash(checkpoint_folder(options.model)),
+        "weights": _weights(options.model),
+        "upstream": None if options.upstream is None else asdict(options.upstream),
         "device": options.device,
         "aggressiveness": options.aggressiveness,
         "baselines": options.baselines,

@@ -36,6 +36,7 @@ from calomel.report.result import (
     wilson,
 )
 from calomel.report.running import Journal, LoadWatch, Progress
+from calomel.server.upstream import Upstream, outside
 
 # A full run: 400 holes of each kind, 100 a language, keep a Wilson interval within five points.
 HOLES_PER_KIND: Final = 400
@@ -68,13 +69,13 @@ class InfillOptions(BenchOptions):
         holes_per_kind: holes of each kind, all languages together; None: 400, quick 48.
         resume: continue an interrupted run.
         quantize: weights in eight bits; None for what the device computes fastest.
-        upstream: address of another server whose model is measured in place of `model`; None for none.
+        upstream: another server whose model is measured in place of `model`; None for none.
     """
 
     holes_per_kind: int | None = None
     resume: bool = True
     quantize: Literal["int8"] | None = None
-    upstream: str | None = None
+    upstream: Upstream | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +111,9 @@ def run_infill(options: InfillOptions) -> Report:
         ValueError: a policy's bound on steps is not a number.
         UpstreamError: no server answers at the address.
     """
-    if options.upstream is not None:
-        return measure_infill(options, open_upstream(options.upstream), Progress())
+    client = outside(options.model, options.device, options.threads, options.upstream)
+    if client is not None:
+        return measure_infill(options, open_upstream(client), Progress())
     with open_model(options.model, device=options.device, threads=options.threads, quantize=options.quantize) as model:
         return measure_infill(options, model, Progress())
 

@@ -279,12 +279,10 @@ class UpstreamModel:
         return Attempt(fill.text, tokens, tokens, milliseconds, 0.0, fill.prompt_tokens, fill.cached_tokens)
 
 
-def open_upstream(address: str) -> UpstreamModel:
-    """The model behind a server; raises UpstreamError if none answers, and what `upstream_at` raises."""
+def open_upstream(completer: UpstreamCompleter) -> UpstreamModel:
+    """The model behind a server; raises UpstreamError if none answers."""
     from calomel.prompts.tokenizer import Tokenizer
-    from calomel.server.upstream import upstream_at
 
-    completer = upstream_at(address)
     completer.look()
     tokenizer = Tokenizer.from_file(checkpoint_folder(None) / "tokenizer.json")
     return UpstreamModel(completer, completer.model.weights, tokenizer)

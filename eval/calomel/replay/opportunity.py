@@ -14,6 +14,7 @@ from calomel.infer.completer import Kind
 from calomel.prompts.parts import Edit
 from calomel.replay.events import Checks, LogKind, Problem
 from calomel.selectivity.sample import Reaction, Sample
+from calomel.server.upstream import Upstream
 from calomel.workspace.settings import Aggressiveness
 
 Latency = Literal["measured"] | float
@@ -27,7 +28,7 @@ class ReplayOptions:
         model: checkpoint folder; None for the shipped one.
         device: cpu, cuda, cuda:N or mps.
         threads: of each engine.
-        upstream: address of another server, whose model answers; None for an engine of our own.
+        upstream: another server, whose model answers; None for an engine of our own.
         latency: seconds per answer, or those that answers really take.
         seed: of all random draws.
         aggressiveness: of the gate.
@@ -42,7 +43,7 @@ class ReplayOptions:
     model: Path | None = None
     device: str = "cpu"
     threads: int | None = None
-    upstream: str | None = None
+    upstream: Upstream | None = None
     latency: Latency = "measured"
     seed: int = 0
     aggressiveness: Aggressiveness = "balanced"

@@ -18,6 +18,7 @@ from calomel.replay.opportunity import LogResult, ReplayOptions
 from calomel.replay.player import Player
 from calomel.report.result import weights_hash
 from calomel.report.running import Journal
+from calomel.weights import nano_path, weights_id
 
 # Often enough for a progress bar.
 _EVENTS_PER_REPORT: Final = 50
@@ -167,7 +168,7 @@ def _digest(log: ReplayLog) -> str:
 
 
 def _weights(options: ReplayOptions) -> str | None:
-    from calomel.weights import nano_path
-
+    if options.upstream is not None:
+        return None
     folder = options.model or nano_path()
-    return weights_hash(folder) if folder.is_dir() else None
+    return weights_hash(folder) if folder.is_dir() else weights_id(folder)

@@ -5,19 +5,17 @@ from __future__ import annotations
 import shlex
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Final
+
+from calomel.storage.machine import has_nvidia
 
 # The packages of the extra `engine`.
 ENGINE: Final = ("torch", "tokenizers", "safetensors", "llguidance")
 # On Linux, the package index has torch for NVIDIA's cards, which is 5 GB; this index has it for processors.
 _SMALL_TORCH: Final = "https://download.pytorch.org/whl/cpu"
 NO_MODEL: Final = "no model is installed"
-# How to have one that is somewhere else: in an editor's settings, and on the command line.
+# How to have one that is somewhere else, in an editor's settings.
 SET_UPSTREAM: Final = "set server.upstream to the address of a server that has one"
-NAME_UPSTREAM: Final = "name a server that has one with --upstream"
-# The NVIDIA driver's, on Linux and in WSL2.
-_CARDS: Final = ("/proc/driver/nvidia/version", "/usr/lib/wsl/lib/nvidia-smi")
 
 
 def has_engine() -> bool:
@@ -33,11 +31,19 @@ def installing(words: str) -> str:
 
 def installing_engine() -> str:
     """The command that installs the engine: without a card, with the torch that is made for processors."""
-    small = sys.platform == "linux" and not any(Path(each).exists() for each in _CARDS)
+    small = sys.platform == "linux" and not has_nvidia()
     return installing("'calomel[engine]'" + (f" --extra-index-url {_SMALL_TORCH}" if small else ""))
 
 
 def without_engine(server: str) -> str:
     """What to do where a model needs the engine and there is none; `server` says how to name a server instead."""
-    llama = installing("'calomel[hub,llama]'")
+    llama = installing("'calomel[llama]'")
     return f"run `{installing_engine()}` for nano, or `{llama}` for GGUF files in llama.cpp, or {server}"
+
+
+def without_model() -> str:
+    """The same, for a command that asks the user's choice."""
+    return (
+        f"run `{installing_engine()}` for nano, or `calomel models use` with a GGUF file or a server: "
+        "`calomel models recommend` names one for this machine"
+    )

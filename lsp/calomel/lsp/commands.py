@@ -28,6 +28,7 @@ from calomel.prompts.fim_tokens import format_named
 from calomel.prompts.next_edit import class_called
 from calomel.prompts.parts import FileText
 from calomel.storage import available_bytes, processors
+from calomel.storage.machine import free_bytes
 from calomel.suggest.silence import Silence
 from calomel.weights.folders import SHIPPED, known, weights_bytes
 from calomel.workspace.settings import CHOICE, ServerSettings, chosen
@@ -315,7 +316,7 @@ class ModelCommands:
     def _fetchable(self, there: set[str]) -> Iterator[dict[str, Any]]:
         """What suits this machine and is not among the models that are there, by their folders' names."""
         kind: Kind = "apple" if self._model.server.device == "mps" else "cpu"
-        row = recommended(kind, available_bytes() / _GIB, processors())
+        row = recommended(kind, free_bytes() / _GIB, processors())
         for each in dict.fromkeys((row.text, row.edits)):
             if each is not None and each.repository.replace("/", "--") not in there:
                 detail = f"download, {each.disk} GB, {each.licence}; {_USES[each.use]}"

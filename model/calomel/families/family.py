@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, get_args
 
 from calomel.engine import CheckpointError, Engine
 from calomel.engine.config import ModelConfig
+from calomel.families.facts import FamilyFacts, family_facts
 from calomel.families.memory import Estimate, EstimateOptions
 from calomel.prompts.renderer import PromptStyle
 from calomel.storage.failures import cause
@@ -22,84 +22,6 @@ QUANTIZED: Final[tuple[Quantization, ...]] = get_args(Quantization)
 USUAL_BATCH: Final = 8
 # What reading raises for a field with an absurd value.
 MISFITS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """A published checkpoint.
-
-    Attributes:
-        name: on the hub, as owner/name.
-        billions: of parameters.
-        licence: of the weights, as its makers name it; "not stated" if they don't.
-        figures: quality or speed as published elsewhere, with the source; never measured here.
-        shape: of its network, by its name in `shapes.toml`; empty for the one that ships.
-        rank: among those recommended for code, 1 is the first choice; None for the others.
-    """
-
-    name: str
-    billions: float
-    licence: str
-    figures: str = ""
-    shape: str = ""
-    rank: int | None = None
-
-    @property
-    def config(self) -> Mapping[str, Any]:
-        """The fields of its `config.json` that give its size. Raises KeyError if no shape is known."""
-        return _shapes()[self.shape]
-
-
-@dataclass(frozen=True, slots=True)
-class FamilyFacts:
-    """A family, described for people.
-
-    Attributes:
-        title: its name in prose.
-        checkpoints: the published ones.
-        attention: kind, in a few words ("block-causal, blocks of 4").
-        mask: the mask token and its id ("`<MASK>` 151669"); "none" if there is none.
-        shift: whether row i predicts the token at i + 1.
-        block: the published length of a block; None without blocks.
-        sources: where these facts are published.
-        parity: the test that compares it with a reference, as a path in the repository; empty while there is none.
-        gpu: what ran on a GPU ("tiny random weights, H200"); empty while nothing did.
-        measured: figures measured here, with the command; empty while there are none.
-        limits: missing features of the published model ("pictures are refused"); empty if nothing is missing.
-    """
-
-    title: str
-    checkpoints: tuple[Published, ...]
-    attention: str
-    mask: str
-    shift: bool
-    sources: tuple[str, ...]
-    block: int | None = None
-    parity: str = ""
-    gpu: str = ""
-    measured: str = ""
-    limits: str = ""
-
-
-@cache
-def _shapes() -> dict[str, dict[str, Any]]:
-    return tomllib.loads((Path(__file__).parent / "shapes.toml").read_text(encoding="utf-8"))
-
-
-@cache
-def _facts() -> dict[str, FamilyFacts]:
-    """By name of the family; see `facts.toml`."""
-    table = tomllib.loads((Path(__file__).parent / "facts.toml").read_text(encoding="utf-8"))
-    return {
-        name: FamilyFacts(
-            **{
-                **row,
-                "sources": tuple(row["sources"]),
-                "checkpoints": tuple(Published(**each) for each in row["checkpoints"]),
-            }
-        )
-        for name, row in table.items()
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +126,7 @@ class Family:
     @property
     def facts(self) -> FamilyFacts:
         """Facts for people, each with its source."""
-        return _facts()[self.name]
+        return family_facts()[self.name]
 
     def __post_init__(self) -> None:
         # A folder may contain anything: a field with an absurd value must not end in a traceback.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -12,29 +11,22 @@ import torch
 from calomel.engine import CheckpointError
 from calomel.engine.config import MoeConfig
 from calomel.families.shards import Shards
-from calomel.storage import available_bytes
+from calomel.storage import available_bytes, machine
 
-_CGROUP: Final = Path("/sys/fs/cgroup")
 # Python, PyTorch and the other libraries, 310 MB, and temporary memory while requests are served.
 _PROGRAM_BYTES: Final = 400 * 1024**2
 # What oneDNN caches of bfloat16 products for the engine, 85 MB, and the gaps that this leaves between allocations.
 _PRODUCT_BYTES: Final = 100 * 1024**2
-# Limit, usage, and the line of memory.stat with reclaimable memory: of control groups version 2, and of version 1.
-_LIMITS: Final = (
-    ("memory.max", "memory.current", "memory.stat", ""),
-    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_"),
-)
 
 
-def free_bytes(device: str, cgroup: Path = _CGROUP) -> int:
+def free_bytes(device: str) -> int:
     """Bytes that a new model may take on `device`."""
     if torch.device(device).type == "cuda":
         return torch.cuda.mem_get_info(torch.device(device))[0]
     if torch.device(device).type == "mps":
         # Shared with the machine's own memory.
         return min(available_bytes(), torch.mps.recommended_max_memory() - torch.mps.driver_allocated_memory())
-    limits = (_left_of_limit(cgroup, *names) for names in _LIMITS)
-    return min([available_bytes(), *(left for left in limits if left is not None)])
+    return machine.free_bytes()
 
 
 def program_bytes(device: str, dtype: torch.dtype) -> int:
@@ -42,17 +34,6 @@ def program_bytes(device: str, dtype: torch.dtype) -> int:
     if device.startswith("cuda"):
         return 0
     return _PROGRAM_BYTES + (_PRODUCT_BYTES if dtype == torch.bfloat16 else 0)
-
-
-def _left_of_limit(cgroup: Path, most: str, now: str, details: str, prefix: str) -> int | None:
-    """What a container's limit leaves; cached files are reclaimed when memory is short."""
-    try:
-        limit = int((cgroup / most).read_text(encoding="ascii"))
-        used = int((cgroup / now).read_text(encoding="ascii"))
-        stat = dict(line.split() for line in (cgroup / details).read_text(encoding="ascii").splitlines())
-        return max(0, limit - used + sum(int(stat.get(f"{prefix}{kind}_file", 0)) for kind in ("inactive", "active")))
-    except (OSError, ValueError):
-        return None
 
 
 BYTES: Final[Mapping[str, int]] = {"float32": 4, "bfloat16": 2, "float16": 2}

@@ -6,7 +6,7 @@ And how a checkpoint is opened accordingly.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from pathlib import Path
@@ -16,7 +16,7 @@ import torch
 
 from calomel.engine import CheckpointError, Engine, EngineError, Request
 from calomel.families.configuration import read_config
-from calomel.families.family import MISFITS, QUANTIZED, USUAL_BATCH, Family, OpenOptions, Published
+from calomel.families.family import MISFITS, QUANTIZED, USUAL_BATCH, Family, OpenOptions
 from calomel.families.generation import generation_of
 from calomel.families.loading import dtype_of
 from calomel.families.memory import Estimate, EstimateOptions, free_bytes, program_bytes
@@ -105,26 +105,6 @@ def _taking(
         max_batch=batch,
     )
     return MemoryPlan(chosen, family.estimate(raw, asked))
-
-
-def guide(families: Iterable[Family], device: str, free: int) -> list[tuple[Published, MemoryPlan | None]]:
-    """Every published checkpoint, the smallest first, with its plan for `free` bytes of `device`.
-
-    Weights are as published if 16,384 tokens stay encoded besides them, else in the first quantisation that leaves room
-    for as many, else as whatever fits at all.
-    """
-    rows: list[tuple[Published, MemoryPlan | None]] = []
-    for family in families:
-        for checkpoint in family.facts.checkpoints:
-            if not checkpoint.shape:
-                continue
-            options = OpenOptions(device=device, dtype="bfloat16")
-            kinds = (replace(options, quantize=kind) for kind in (None, *QUANTIZED))
-            found = [plan(family, checkpoint.config, kind, room_on(device, free, "bfloat16")) for kind in kinds]
-            fitting = [each for each in found if each is not None]
-            roomy = (each for each in fitting if each.options.cached >= _CACHES[0])
-            rows.append((checkpoint, next(roomy, fitting[0] if fitting else None)))
-    return sorted(rows, key=lambda row: (row[0].billions, row[0].name))
 
 
 def plan_of(folder: Path, options: OpenOptions) -> MemoryPlan:

@@ -13,8 +13,9 @@ Kind = Literal["cpu", "gpu", "apple", "hosted"]
 _NOBODY: Final = "nobody has measured it here"
 # Of https://github.com/MizuchiLabs/tsugi.nvim, bench/RESULTS.md: at points of pinned public repositories, the rest of a
 # line or block is shown or not; of what is shown, so much is as the author wrote it.
-_TSUGI: Final = "published by tsugi.nvim, with Q5_K_M or Q8_0 on an RTX 3090"
-_INFILLING: Final = "published in msritian/Diffusion-Language-Models (GitHub), in bfloat16"
+_TSUGI: Final = "published by tsugi.nvim (RTX 3090)"
+_CURSORTAB: Final = "published by cursortab.nvim"
+_INFILLING: Final = "published by msritian/Diffusion-Language-Models (in bfloat16)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ _QWEN_05: Final = Recommended(
     0.5,
     1.5,
     "Apache-2.0",
-    f"HumanEval-Infilling 74.2, SantaCoder-FIM 64.9 ({_INFILLING}); {_NOBODY}",
+    f"text: {_INFILLING}: HumanEval-Infilling 74.2, SantaCoder-FIM 64.9; {_NOBODY}",
 )
 _QWEN_15: Final = Recommended(
     "Qwen2.5-Coder 1.5B",
@@ -69,7 +70,7 @@ _QWEN_15: Final = Recommended(
     1.6,
     2.9,
     "Apache-2.0",
-    f"HumanEval-Infilling 80.3, SantaCoder-FIM 59.5, of its Instruct sibling ({_INFILLING}); {_NOBODY}",
+    f"text: {_INFILLING}, of its Instruct sibling: HumanEval-Infilling 80.3, SantaCoder-FIM 59.5; {_NOBODY}",
 )
 _QWEN_7: Final = Recommended(
     "Qwen2.5-Coder 7B",
@@ -80,8 +81,8 @@ _QWEN_7: Final = Recommended(
     4.7,
     6.2,
     "Apache-2.0",
-    "state of the art at its size on more than ten benchmarks, completion among them (published by its makers, "
-    f"arXiv 2409.12186); {_NOBODY}",
+    "text: published by its makers (arXiv 2409.12186): state of the art at its size on more than ten benchmarks, "
+    f"completion among them; {_NOBODY}",
 )
 _SEED_8: Final = Recommended(
     "Seed-Coder 8B Base",
@@ -92,7 +93,7 @@ _SEED_8: Final = Recommended(
     8.8,
     10.9,
     "MIT",
-    f"shown at 67 % of the places, 90 % of it right ({_TSUGI}); {_NOBODY}",
+    f"text: {_TSUGI}: shown at 67 % of the places, 90 % of it right; {_NOBODY}",
 )
 _SWEEP_05: Final = Recommended(
     "Sweep Next-Edit 0.5B",
@@ -103,7 +104,7 @@ _SWEEP_05: Final = Recommended(
     0.5,
     1.5,
     "Apache-2.0",
-    f"0.10 of 1 (published by cursortab.nvim), 61 % of its makers' own set (published by them); {_NOBODY}",
+    f"next edits: {_CURSORTAB}: 0.10 of 1, published by its makers: 61 % of their own set; {_NOBODY}",
 )
 _SWEEP_15: Final = Recommended(
     "Sweep Next-Edit 1.5B",
@@ -114,7 +115,7 @@ _SWEEP_15: Final = Recommended(
     1.6,
     2.9,
     "Apache-2.0",
-    f"0.20 of 1 (published by cursortab.nvim), 68 % of its makers' own set (published by them); {_NOBODY}",
+    f"next edits: {_CURSORTAB}: 0.20 of 1, published by its makers: 68 % of their own set; {_NOBODY}",
 )
 _SWEEP_7: Final = Recommended(
     "Sweep Next-Edit v2 7B",
@@ -125,8 +126,8 @@ _SWEEP_7: Final = Recommended(
     4.7,
     6.2,
     "Apache-2.0",
-    "next edits 0.22 of 1 (published by cursortab.nvim as sweep-7B), text shown at 69 % of the places, 81 % of it "
-    f"right ({_TSUGI}); {_NOBODY}",
+    f"next edits: {_CURSORTAB} as sweep-7B: 0.22 of 1; text: {_TSUGI}: shown at 69 % of the places, 81 % of it right; "
+    f"{_NOBODY}",
 )
 _ZETA: Final = Recommended(
     "Zed's Zeta 2.1 (8B)",
@@ -137,8 +138,8 @@ _ZETA: Final = Recommended(
     8.8,
     10.9,
     "Apache-2.0",
-    "0.56 of 1 (published by cursortab.nvim, whose row says zeta-2), 0.26 of 1 on 50 newer scenarios, the best of five "
-    f"models there (published by d34dscene/cursortab.nvim); {_NOBODY}",
+    f"next edits: {_CURSORTAB} as zeta-2: 0.56 of 1; published by d34dscene/cursortab.nvim for 50 newer ones: 0.26 "
+    f"of 1, the best of five models; {_NOBODY}",
 )
 _QWEN_14: Final = Recommended(
     "Qwen2.5-Coder 14B",
@@ -149,7 +150,7 @@ _QWEN_14: Final = Recommended(
     15.7,
     18.3,
     "Apache-2.0",
-    f"no published figure on filling gaps is known to us; {_NOBODY}",
+    f"text: we know of no published figure; {_NOBODY}",
 )
 _MERCURY: Final = Recommended(
     "Mercury, hosted",
@@ -160,7 +161,7 @@ _MERCURY: Final = Recommended(
     0.0,
     0.0,
     "a service of Inception Labs",
-    f"54 % of Sweep's own set, as Mercury Coder (published by Sweep); {_NOBODY}",
+    f"next edits: published by Sweep, of Mercury Coder: 54 % of their own set; {_NOBODY}",
 )
 
 
@@ -172,7 +173,7 @@ class Row:
         machine: for people.
         kind: what computes.
         memory: that it needs, in GiB: free memory of the machine for a CPU, the card's own, or all of an Apple's.
-        cores: of the CPU, for some twenty tokens a second; 0 where they do not matter.
+        cores: of the CPU; 0 where they do not matter.
         text: for text at the cursor; None for nano.
         edits: for next edits; None for nano with Calomel's rules.
     """
@@ -185,12 +186,17 @@ class Row:
     edits: Recommended | None
 
 
-# Of each kind from the smallest machine up. A CPU's cores: 0.135 billion parameters in four bits wrote 39.5 tokens a
-# second on one (SmolLM2, llama.cpp, measured here).
+# On two cores, by the size, what Qwen's tokens make a model read again at each key takes half a billion parameters
+# some four seconds (an estimate).
+ON_A_CPU: Final = (
+    "On few cores it may be too slow. Measured here: on two, in llama.cpp, SmolLM2-135M in eight bits read 1,800 "
+    "tokens in 5.7 s, then answered each key in 150 ms; four times the size takes about four times as long."
+)
+# Of each kind from the smallest machine up.
 ROWS: Final = (
-    Row("any CPU, 1 GB free", "cpu", 0.0, 0, None, None),
-    Row("CPU, 4 GB free", "cpu", 4.0, 2, _QWEN_05, _SWEEP_05),
-    Row("CPU with 6 cores or more, 8 GB free", "cpu", 8.0, 6, _QWEN_15, _SWEEP_15),
+    Row("any CPU with 1 GB free", "cpu", 0.0, 0, None, None),
+    Row("CPU with 4 cores, 4 GB free", "cpu", 4.0, 4, _QWEN_05, _SWEEP_05),
+    Row("CPU with 8 cores, 8 GB free", "cpu", 8.0, 8, _QWEN_15, _SWEEP_15),
     Row("GPU with 8 GB", "gpu", 8.0, 0, _QWEN_7, _SWEEP_7),
     Row("GPU with 12 GB", "gpu", 12.0, 0, _SEED_8, _ZETA),
     Row("GPU with 24 GB", "gpu", 24.0, 0, _QWEN_14, _ZETA),

@@ -73,15 +73,15 @@ def folder_of(model: Path | str | None) -> Path | None:
     if text == SHIPPED and (model is None or not Path(text).is_dir()):
         return None
     try:
-        place = _place(text)
+        place = place_of(text)
         packed = None if (place / "config.json").is_file() else gguf_in(place)
         return place if packed is None else unfolded(packed, text if packed.suffix != ".gguf" else None)
     except GgufError as error:
         raise ModelNameError(str(error)) from error
 
 
-def _place(name: str) -> Path:
-    """Its folder or GGUF file. Raises ModelNameError, GgufError."""
+def place_of(name: str) -> Path:
+    """The folder or GGUF file that `folder_of` finds under a name. Raises ModelNameError, GgufError."""
     path = Path(name).expanduser()
     found = named(name.replace("/", "--"))
     if path.exists() and (found is None or "/" in name):

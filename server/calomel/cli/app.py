@@ -25,6 +25,7 @@ from calomel.cli.train import corpus, edits, train
 if TYPE_CHECKING:
     from calomel.cli.checks import Finding
     from calomel.server.settings import ServeSettings
+    from calomel.workspace.settings import ServerSettings
 
 
 class Step(NamedTuple):
@@ -58,13 +59,15 @@ def show_steps() -> None:
 
 def steps(settings: ServeSettings) -> Iterator[Step]:
     """Steps for the editor, for the model, and to look at the result."""
+    from calomel.cli import choice
     from calomel.cli.checks import check_upstream
     from calomel.cli.editor import here
     from calomel.cli.editor_checks import check_editors
+    from calomel.infer.extras import has_engine
 
     editors = [each for each in check_editors(here(settings)) if each.subject in _NAMES.values()]
     ready = [each for each in editors if each.level == "ok"]
-    if not ready:
+    if not ready and (has_engine() or not _is_usual(choice.choice())):
         yield Step("Try it on sample files:", "calomel try")
     yield _editor(editors, ready)
     yield _model(next(check_upstream(settings), None))
@@ -87,30 +90,42 @@ def _editor(editors: list[Finding], ready: list[Finding]) -> Step:
 
 
 def _model(served: Finding | None) -> Step:
+    from calomel.cli import choice
+    from calomel.infer.extras import has_engine, installing_engine
+    from calomel.storage.machine import gpu
+
+    chosen = choice.choice()
+    if not _is_usual(chosen):
+        return Step(f"Your editors ask {choice.described(chosen)}. See what else fits this machine:", _RECOMMEND)
     if served is not None and served.level == "ok":
-        # The finding's advice starts with the command, followed by what editors need.
-        command, _, editors = served.advice.partition("; ")
-        return Step(f"{served.found}. Use its model, for better suggestions:", f"{command}\n   {editors}".rstrip())
-    gpu = _gpu()
-    if gpu is not None:
-        return Step(f"This machine has {gpu}. See which larger models fit it:", "calomel models recommend")
-    none = "Calomel uses its small model `nano`. See which larger ones fit:"
-    return Step(none, "calomel models recommend")
+        # The finding's advice starts with the command for all editors.
+        return Step(f"{served.found}. Use its model, for better suggestions:", served.advice.partition(",")[0])
+    if not has_engine():
+        return Step(
+            "No model is installed. Choose one, or install the engine for the small one that is built in, `nano`:",
+            f"{_RECOMMEND}\n   {installing_engine()}",
+        )
+    card = gpu()
+    if card is not None:
+        return Step(f"This machine has {_WITH_ARTICLE[card.maker]} GPU. See which larger models fit it:", _RECOMMEND)
+    return Step("Calomel uses its small model `nano`. See which larger ones fit:", _RECOMMEND)
 
 
-def _gpu() -> str | None:
-    """A GPU that torch could use, as far as can be told without importing it."""
-    if shutil.which("nvidia-smi"):
-        return "an NVIDIA GPU"
-    import platform
+def _is_usual(server: ServerSettings) -> bool:
+    """Whether the user has chosen no model."""
+    from calomel.cli import choice
+    from calomel.workspace.settings import ServerSettings as Usual
 
-    return "an Apple GPU" if sys.platform == "darwin" and platform.machine() == "arm64" else None
+    return choice.is_same(server, Usual())
+
+
+_RECOMMEND: Final = "calomel models recommend"
+_WITH_ARTICLE: Final = {"NVIDIA": "an NVIDIA", "AMD": "an AMD", "Apple": "an Apple"}
 
 
 # Plain help: the decorated one imports rich and three more packages before it prints a word.
 app = typer.Typer(
     name="calomel",
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from calomel.cli.chosen import AnyDevice, AnyModel, AnyUpstream, UpstreamModel, chosen
 from calomel.cli.output import (
     Aggressiveness,
     Device,
@@ -17,7 +18,6 @@ from calomel.cli.output import (
     Resume,
     Seed,
     Threads,
-    Upstream,
     made_of,
     say,
 )
@@ -45,9 +45,10 @@ def _kinds(text: str) -> tuple[str, ...]:
 
 @bench.command()
 def infill(
-    model: Model = None,
-    upstream: Upstream = None,
-    device: Device = "cpu",
+    model: AnyModel = None,
+    upstream: AnyUpstream = None,
+    upstream_model: UpstreamModel = None,
+    device: AnyDevice = None,
     threads: Threads = None,
     policy: Policy = None,
     holes_per_kind: Annotated[int | None, typer.Option("--gaps-per-kind", min=4, help="Gaps of each kind.")] = None,
@@ -65,7 +66,7 @@ def infill(
     given = locals()
     from calomel.bench.infill import InfillOptions, run_infill
 
-    _report(run_infill, InfillOptions, given)
+    _report(run_infill, InfillOptions, {**given, **chosen(given).options})
 
 
 @bench.command()
@@ -174,9 +175,10 @@ def edits(
     ] = None,
     samples: Annotated[Path | None, typer.Option(help="Write candidates for `calomel calibrate`.")] = None,
     aggressiveness: Aggressiveness = "balanced",
-    model: Model = None,
-    upstream: Upstream = None,
-    device: Device = "cpu",
+    model: AnyModel = None,
+    upstream: AnyUpstream = None,
+    upstream_model: UpstreamModel = None,
+    device: AnyDevice = None,
     threads: Threads = None,
     seed: Seed = 0,
     resume: Resume = True,
@@ -201,7 +203,7 @@ def edits(
     if held_out:
         from calomel.bench.held_edits import HeldOptions, run_held_edits
 
-        _report(run_held_edits, HeldOptions, given)
+        _report(run_held_edits, HeldOptions, {**given, **chosen(given).options})
     elif recorded is not None:
         from calomel.bench.recorded import RecordedOptions, run_recorded
 
@@ -209,7 +211,7 @@ def edits(
     else:
         from calomel.bench.edits import EditsOptions, run_edits
 
-        _report(run_edits, EditsOptions, given)
+        _report(run_edits, EditsOptions, {**given, **chosen(given).options})
 
 
 @bench.command()

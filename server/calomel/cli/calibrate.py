@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calomel.cli.output import CommandError, InputError, Model, Upstream, console, model_info
+from calomel.cli.chosen import AnyModel, AnyUpstream, UpstreamModel, chosen
+from calomel.cli.output import CommandError, InputError, console
 
 if TYPE_CHECKING:
     from calomel.infer.completer import ModelInfo
@@ -26,8 +27,9 @@ def calibrate(
         typer.Option(metavar="FILE...", help="Samples from `calomel replay --samples`. Default: your outcome log."),
     ] = None,
     log: Annotated[Path | None, typer.Option(help="Outcome log to read. Default: yours.")] = None,
-    model: Model = None,
-    upstream: Upstream = None,
+    model: AnyModel = None,
+    upstream: AnyUpstream = None,
+    upstream_model: UpstreamModel = None,
     out: Annotated[Path | None, typer.Option(help="Output. Default: your own calibrator.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ignore the shipped fit.")] = False,
     recall: Annotated[
@@ -45,12 +47,15 @@ def calibrate(
     from calomel.selectivity.fit import TooFewError, fit, usable
     from calomel.suggest.judging import user_calibrator_path
 
+    choice = chosen({**locals(), "device": None})
     if samples and log is not None:
         raise InputError("--samples and --log cannot be combined", "remove one of them")
     if recall is not None:
-        _fit_recall(recall, model, out, holes, dry_run=dry_run)
+        if choice.upstream is not None:
+            raise InputError("--recall needs a model of Calomel's own engine", "--model nano")
+        _fit_recall(recall, choice.model, out, holes, dry_run=dry_run)
         return
-    info = model_info(model, upstream)
+    info = choice.info()
     # A user's own fit starts from the calibrator beside the weights each time, so that no outcome counts twice.
     shipped = Calibrator() if info.tokenizer is None else Calibrator.of_folder(Path(info.tokenizer).parent)
     outcomes = _read(samples or [], log, info)

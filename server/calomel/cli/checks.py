@@ -60,11 +60,12 @@ def check_upstream(settings: ServeSettings, ports: Sequence[tuple[str, int]] | N
 def _found(server: Running) -> Finding:
     """A server of this machine, and the command that uses it."""
     names = server.models
-    option, line = "", f'upstream = "{server.url}"'
-    if len(names) > 1:
-        model = _likely(names)
-        option, line = f" --upstream-model {shlex.quote(model)}", f'{line} and upstream_model = "{model}"'
-    advice = f"calomel serve --upstream {server.url}{option}; in the settings of your editors: {line} below [server]"
+    model = f" {shlex.quote(_likely(names))}" if len(names) > 1 else ""
+    option = f" --upstream-model{model}" if model else ""
+    advice = (
+        f"calomel models use --upstream {server.url}{model}, for all editors; "
+        f"calomel serve --upstream {server.url}{option}, for others"
+    )
     loads = " and still loads its model" if server.loading else ""
     return Finding("ok", "upstream", f"{server.title} runs at {server.url}{loads}", advice)
 

@@ -19,6 +19,7 @@ from calomel.cli.editor_checks import info_of, nested, snake_case, vs_code_setti
 from calomel.cli.output import CommandError, InputError, without_credentials
 from calomel.infer import llama_cpp
 from calomel.infer.completer import CompleterError
+from calomel.infer.extras import has_engine, installing_engine
 from calomel.infer.launch import model_folder
 from calomel.storage import write_whole
 from calomel.weights import gguf_in
@@ -28,9 +29,12 @@ from calomel.workspace.settings import CHOICE, ServerSettings, load_settings, us
 # Settings that say where an upstream is and how it is asked; they stay while its address does.
 _OF_AN_UPSTREAM: Final = ("upstream_format", "upstream_key_file")
 _PLACES: Final = frozenset({"url", "model", "upstream"})
+# Written with a choice that names it; another choice leaves it.
+_DEVICE: Final = "device"
 _HEADER: Final = re.compile(r"""[ \t]*\[[ \t]*(["']?)server\1[ \t]*\][ \t]*(#.*)?\s*""")
 _NEXT: Final = re.compile(r"[ \t]*\[")
-_SET: Final = re.compile(rf"""([ \t]*(["']?)({"|".join(CHOICE)})\2[ \t]*=[ \t]*)("(?:[^"\\]|\\.)*"|'[^']*')?(.*\s*)""")
+_NAMES: Final = "|".join((*CHOICE, _DEVICE))
+_SET: Final = re.compile(rf"""([ \t]*(["']?)({_NAMES})\2[ \t]*=[ \t]*)("(?:[^"\\]|\\.)*"|'[^']*')?(.*\s*)""")
 # A server that gives such an answer may give another one later.
 _LATER: Final = frozenset({"loading", "overloaded", "timeout", "unreachable"})
 _LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
@@ -67,7 +71,9 @@ def runs_in(place: Path, family: str) -> str:
     if gguf_in(place) is not None:
         own = all(find_spec(package) for package in _UNPACKS)
         return "own engine, if Llama, Qwen2 or Qwen3" if own else "needs Calomel's extra llama"
-    return "own engine" if family != "unknown" else "nothing here"
+    if family == "unknown":
+        return "nothing here"
+    return "own engine" if has_engine() else "needs Calomel's extra engine"
 
 
 def is_same(one: ServerSettings, other: ServerSettings) -> bool:
@@ -133,7 +139,7 @@ def _with_lines(text: str, wanted: dict[str, str], kept: tuple[str, ...]) -> str
     body = []
     for line in lines[start:stop]:
         found = _SET.fullmatch(line)
-        if found is None or found[3] in kept:
+        if found is None or found[3] in kept or (found[3] == _DEVICE and _DEVICE not in wanted):
             body.append(line)
         elif found[3] in wanted:
             body.append(found[1] + _quoted(wanted.pop(found[3])) + found[5])
@@ -234,6 +240,13 @@ def _open_packed(name: str, place: Path) -> None:
     except ModelNameError as error:
         advice = "" if find_spec("xllamacpp") else "install Calomel's extra `llama`: see docs/install.md#extras"
         raise InputError(f"{place}: {error}" if str(place) not in str(error) else str(error), advice) from None
+
+
+def why_missing(model: str) -> str:
+    """Why nothing here runs a model by this name, in words; empty if something does."""
+    if model != SHIPPED or has_engine():
+        return ""
+    return f"Calomel's own engine is not installed: {installing_engine()}"
 
 
 def why_silent(wanted: Mapping[str, str]) -> str:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from calomel.cli.output import AsJson, Device, InputError, Model, Upstream, console, excerpt, plural, visible
+from calomel.cli.chosen import AnyDevice, AnyModel, AnyUpstream, Chosen, UpstreamModel, chosen
+from calomel.cli.output import AsJson, InputError, console, excerpt, plural, visible
 from calomel.prompts.parts import PromptParts
 
 if TYPE_CHECKING:
@@ -132,14 +133,16 @@ def fill(
     ] = None,
     max_tokens: Annotated[int, typer.Option(min=1, max=4096, help="Maximum answer length in tokens.")] = 64,
     policy: Annotated[str | None, typer.Option(help="Reveal policy, e.g. threshold:0.9 or prefix:0.8.")] = None,
-    model: Model = None,
-    upstream: Upstream = None,
-    device: Device = "cpu",
+    model: AnyModel = None,
+    upstream: AnyUpstream = None,
+    upstream_model: UpstreamModel = None,
+    device: AnyDevice = None,
     as_json: AsJson = False,
 ) -> None:
     """Fill a gap in FILE and print it in context."""
+    choice = chosen(locals())
     hole = Hole.in_file(file, at, to)
-    with closing(_opened(model, device, upstream)) as filler:
+    with closing(_opened(choice)) as filler:
         answer = _filled(filler, hole, policy, max_tokens)
     if as_json:
         fields = {"path": hole.path, "at": at, "to": to or at, **{name: getattr(answer, name) for name in _FIELDS}}
@@ -150,21 +153,13 @@ def fill(
     out.print(excerpt(out, hole.prefix, answer.text, hole.suffix))
     if not answer.text:
         errors.print("The model's answer does not fit here. Try another place or a larger model.")
-    errors.print(measures(answer))
+    errors.print(f"{choice.title}: {measures(answer)}" if choice.by_settings else measures(answer))
 
 
-def _opened(model: Path | None, device: str, upstream: str | None) -> Filler | UpstreamCompleter:
-    from calomel.infer import llama_cpp
+def _opened(choice: Chosen) -> Filler | UpstreamCompleter:
     from calomel.infer.in_process import open_filler
-    from calomel.infer.launch import open_llama
-    from calomel.server.upstream import upstream_at
-    from calomel.workspace.settings import ServerSettings
 
-    if upstream is not None:
-        return upstream_at(upstream)
-    if model is not None and llama_cpp.opens(model):
-        return open_llama(ServerSettings(model=model.absolute(), device=device))
-    return open_filler(model, device)
+    return choice.outside() or open_filler(choice.model, choice.device, choice.threads)
 
 
 def _filled(filler: Filler | UpstreamCompleter, hole: Hole, policy: str | None, max_tokens: int = 64) -> Fill:
@@ -192,15 +187,17 @@ def measures(answer: Fill) -> str:
 
 
 def tryout(
-    model: Model = None,
-    upstream: Upstream = None,
-    device: Device = "cpu",
+    model: AnyModel = None,
+    upstream: AnyUpstream = None,
+    upstream_model: UpstreamModel = None,
+    device: AnyDevice = None,
     seconds: Annotated[float, typer.Option(min=1, help="Seconds spent on the recording.")] = 10.0,
 ) -> None:
     """Show what an editor would suggest.
 
     It replays a recording with the suggestions that would appear, then fills gaps in sample files.
     """
+    choice = chosen(locals())
     from calomel.infer.completer import FillRequest
     from calomel.infer.in_process import EngineCompleter, describe
     from calomel.infer.upstream.completer import UpstreamCompleter
@@ -208,19 +205,19 @@ def tryout(
 
     out = console()
     with Progress().later("loading the model"):
-        opened = _opened(model, device, upstream)
+        opened = _opened(choice)
         opened.fill(FillRequest("fill", PromptParts(path="warm_up.py", prefix="def warm_up() -> None:\n    ")))
     with closing(opened) as filler:
         if isinstance(filler, UpstreamCompleter):
             _play(out, filler, filler.model, seconds)
         else:
-            info = describe(model)
+            info = describe(choice.model)
             _play(out, EngineCompleter(filler, info), info, seconds)
         _fill_samples(out, filler)
-    if upstream is None:
+    if choice.upstream is None:
         out.print("Calomel sent nothing over the network.")
-    if model is None and upstream is None:
-        _point_to_larger(out, device)
+        if choice.model is None:
+            _point_to_larger(out)
     out.print("Your own file: calomel fill FILE --at LINE:COLUMN")
 
 
@@ -283,14 +280,16 @@ def _fill_samples(out: Console, filler: Filler | UpstreamCompleter) -> None:
     out.print("Ten gaps are too few to measure quality.")
 
 
-def _point_to_larger(out: Console, device: str) -> None:
-    """The models that would do more, judging by published figures."""
-    from calomel.cli.models import recommended
+def _point_to_larger(out: Console) -> None:
+    """What would do more on this machine, judging by published figures."""
+    from calomel.cli.recommend import row_for
+    from calomel.storage.machine import this_machine
 
-    larger = recommended(device)
-    if not larger:
-        return
-    out.print("\nnano is small. Larger models that fit this machine (we have not measured them):")
-    for checkpoint, _ in larger:
-        out.print(f"  {checkpoint.name}: {checkpoint.figures or 'no published figure on filling gaps'}")
-    out.print("To get one: calomel models recommend\n")
+    row = row_for(this_machine())
+    if row.text is None or row.edits is None:
+        out.print("\nnano is small; this machine has too little memory or too few cores for the larger models we know.")
+    else:
+        out.print("\nnano is small. Larger models that fit this machine (we have not measured them):")
+        out.print(f"  for text at the cursor: {row.text.title}, {row.text.disk:.1f} GB")
+        out.print(f"  for next edits: {row.edits.title}, {row.edits.disk:.1f} GB")
+    out.print("What is known of them, and how to get one: calomel models recommend\n")

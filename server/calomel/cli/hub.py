@@ -31,6 +31,7 @@ _SHOWN: Final = 20
 _HUB: Final = "https://huggingface.co"
 _SECONDS: Final = 30.0
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_UNNAMED: Final = re.compile(r"(?:i?q\d\w*|f16|f32|bf16)\.gguf", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,8 @@ def _download(client: Client, url: str, part: Path, size: int, tell: Callable[[i
     import httpx
 
     while (done := part.stat().st_size if part.is_file() else 0) < size:
-        before, trouble = done, httpx.ReadError("the answer is empty")
+        before = done
+        trouble: httpx.TransportError = httpx.ReadError("the answer is empty")
         try:
             rest = {"Range": f"bytes={done}-"} if done else {}
             with part.open("ab") as out, client.stream("GET", url, headers=rest) as answer:
@@ -197,9 +199,17 @@ def _take(file: _File, part: Path, place: Path, source: dict[str, str]) -> None:
     if digest.hexdigest() != file.sha256 or gguf_in(final) is None:
         shutil.rmtree(draft)
         raise CommandError(f"{file.name} is not what the hub announced, and was deleted", "fetch it again")
+    # A model's format is known by its name, and some files have none but their quantisation.
+    if _UNNAMED.fullmatch(final.name):
+        final = final.rename(draft / f"{_model_of(source['repository'])}-{final.name}")
     _clear(draft, [final])
     (draft / SOURCE_FILE).write_text(json.dumps(source) + "\n", encoding="utf-8")
     draft.rename(place)
+
+
+def _model_of(repository: str) -> str:
+    """What a repository calls its model."""
+    return re.sub(r"[-_]gguf$", "", repository.rpartition("/")[2], flags=re.IGNORECASE)
 
 
 def _clear(folder: Path, kept: Sequence[Path]) -> None:

@@ -27,7 +27,7 @@ _EXTRAS: Final = {
 }
 _TRAINING: Final = {"corpus", "edits", "train"}
 # Another server can have their model.
-_ASKING: Final = {"fill", "replay", "try"}
+_ASKING: Final = {"calibrate", "fill", "replay", "try"}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -71,12 +71,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _missing(package: str, words: Sequence[str]) -> tuple[str, str]:
     """What to say of a package that the command needs and nobody installed, and how to get it."""
-    from calomel.infer.extras import ENGINE, NAME_UPSTREAM, NO_MODEL, installing_engine, without_engine
+    from calomel.infer.extras import ENGINE, NO_MODEL, installing_engine, without_model
 
     top = package.partition(".")[0]
     if top in ENGINE:
         if not _ASKING.isdisjoint(words[:1]):
-            return NO_MODEL, without_engine(NAME_UPSTREAM)
+            return NO_MODEL, without_model()
         return f"the package {package} is missing", installing_engine()
     extra = _EXTRAS.get(top)
     if extra == "bench" and not _TRAINING.isdisjoint(words[:1]):

@@ -15,23 +15,43 @@ import typer
 
 from calomel.cli.hub import SOURCE_FILE, fetch_gguf
 from calomel.cli.output import CommandError, InputError, Quantize, columns, markdown, model_info, plural, say, visible
-from calomel.storage import processors, read_object
+from calomel.cli.recommend import recommend
+from calomel.families.facts import FamilyFacts, Published, family_facts
+from calomel.storage import read_object
 from calomel.weights import gguf_in
-from calomel.weights.gguf import FASTER_ON_A_CPU
 
 if TYPE_CHECKING:
-    from calomel.families.family import Family, Published
-    from calomel.families.plan import MemoryPlan
+    from calomel.families.family import Family
 
 
 models = typer.Typer(
     help="List, choose, inspect, plan, fetch and remove models.", no_args_is_help=True, rich_markup_mode=None
 )
 
-_Name = Annotated[str, typer.Argument(help="Name from `calomel models list`, or a folder.")]
+
+def _names(incomplete: str) -> list[str]:
+    """The models of this machine, for a shell that completes."""
+    from calomel.weights.folders import known, of_others
+
+    return [each.name for each in (*known(), *of_others()) if each.name.startswith(incomplete)]
+
+
+def _fetched_names(incomplete: str) -> list[str]:
+    """Those that `calomel models fetch` brought."""
+    from calomel.weights.folders import known
+
+    there = (each for each in known() if (each.path / SOURCE_FILE).is_file())
+    return [each.name for each in there if each.name.startswith(incomplete)]
+
+
+_Name = Annotated[str, typer.Argument(help="Name from `calomel models list`, or a folder.", autocompletion=_names)]
 _Number = Annotated[
     Literal["bfloat16", "float16", "float32"] | None,
     typer.Option(help="Number format to plan for. Default: the device's."),
+]
+_Chosen = Annotated[
+    Literal["cpu", "cuda", "mps"] | None,
+    typer.Option("--device", help="Where it runs; written, too. Default: as it is set, or cpu."),
 ]
 _MIB: Final = 1024 * 1024
 _MOST_GIB: Final = 1_000_000.0
@@ -66,12 +86,16 @@ def list_() -> None:
 
 @models.command()
 def use(
-    name: Annotated[str | None, typer.Argument(help="Name from `calomel models list`, folder or GGUF file.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Name from `calomel models list`, folder or GGUF file.", autocompletion=_names),
+    ] = None,
     upstream: Annotated[
         str | None, typer.Option(metavar="URL", help="Use the model of this server; NAME is its name there, if any.")
     ] = None,
+    device: _Chosen = None,
 ) -> None:
-    """Choose the model for all editors.
+    """Choose the model for all editors, and for `calomel try`, `fill`, `replay` and `calibrate`.
 
     It writes the choice under [server] in your own calomel.toml, and names the editors whose own settings win.
     """
@@ -84,11 +108,12 @@ def use(
         wanted = {"upstream": with_scheme(upstream), **({} if name is None else {"upstream_model": name})}
         later = choice.why_silent(wanted)
     else:
-        wanted, later = {"model": choice.name_of(name or "")}, ""
-    _choose(wanted, later)
+        wanted = {"model": choice.name_of(name or "")}
+        later = choice.why_missing(wanted["model"])
+    _choose(wanted, device, later)
 
 
-def _choose(wanted: dict[str, str], later: str = "") -> None:
+def _choose(wanted: dict[str, str], device: str | None, later: str = "") -> None:
     """Write the choice, and tell what it changes; `later` is why it does not answer now."""
     from calomel.cli import choice
     from calomel.cli.editor import here
@@ -97,7 +122,7 @@ def _choose(wanted: dict[str, str], later: str = "") -> None:
 
     place = user_settings_path()
     before, watched = choice.choice(), place.parent.is_dir() and not place.is_symlink()
-    choice.choose(wanted)
+    choice.choose({**wanted, **({} if device is None else {"device": device})})
     now = choice.choice()
     say(f"{choice.described(now)} is the model for all editors, in {place}.")
     if not choice.is_same(before, now):
@@ -158,7 +183,12 @@ def _way(kind: str) -> str:
 
 @models.command()
 def estimate(
-    name: Annotated[str, typer.Argument(help="Name from `calomel models list`, or a folder; config.json is enough.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="Name from `calomel models list`, or a folder; config.json is enough.", autocompletion=_names
+        ),
+    ],
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N or mps.")] = "cpu",
     dtype: _Number = None,
     cache_tokens: Annotated[int | None, typer.Option(min=16, help="Size of the prompt cache in tokens.")] = None,
@@ -215,80 +245,7 @@ def _there(device: str) -> Iterator[None]:
         raise InputError(f"{device} is not a device of this machine", "--device cpu") from None
 
 
-# For some twenty tokens a second: llama.cpp wrote 39.5 of a model of 0.135 billion in four bits on one core.
-_BILLIONS_ON_A_CORE: Final = 0.25
-_RECOMMENDED: Final = 3
-
-
-@models.command()
-def recommend(
-    memory_gib: Annotated[
-        float | None, typer.Option(min=0.1, max=_MOST_GIB, help="Memory to plan for. Default: what is free.")
-    ] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or mps. Default: a GPU if there is one.")] = None,
-    cores: Annotated[int | None, typer.Option(min=1, help="Cores of the CPU. Default: this machine's.")] = None,
-) -> None:
-    """Suggest published models that fit this machine.
-
-    It prints the commands to fetch and serve them.
-    """
-    import torch
-
-    from calomel.families.memory import free_bytes
-
-    gpu = torch.accelerator.current_accelerator(check_available=True)
-    there = device or ("cpu" if gpu is None else gpu.type)
-    with _there(there):
-        free = free_bytes(there) if memory_gib is None else int(memory_gib * _GIB)
-    say(f"For {free / _GIB:.1f} GiB on {there}. We have not measured these models; read a model's card first.")
-    rows = recommended(there, free, cores)
-    if rows and there == "cpu":
-        say(f"\n{FASTER_ON_A_CPU}")
-    for checkpoint, plan in rows:
-        quantize, name = plan.options.quantize, checkpoint.name.replace("/", "--")
-        how = "" if quantize is None else f" --quantize {quantize}"
-        chosen = {"model": name, **({} if there == "cpu" else {"device": there}), "quantize": quantize}
-        settings = "\n    ".join(f'{key} = "{value}"' for key, value in chosen.items() if value)
-        say(
-            f"\n{checkpoint.name}, {checkpoint.licence}, {_gigabytes(checkpoint.billions * 2)} to download, "
-            f"{plan.estimate.total / _GIB:.1f} GiB of memory with weights and prompt cache\n"
-            f"  published score: {checkpoint.figures}\n"
-            f"  calomel models fetch {checkpoint.name}\n"
-            f"  in editors:\n    [server]\n    {settings}\n"
-            f"  for others: calomel serve --model {name} --device {there}{how}"
-        )
-    if rows:
-        say(f"\nTo fetch a model, install Calomel's extra `hub`: see docs/install.md#extras. {in_editors()}")
-    else:
-        say("\nNo model larger than nano fits this machine.")
-
-
-def in_editors() -> str:
-    """How editors come to a model that is on this machine."""
-    from calomel.workspace.settings import user_settings_path
-
-    return (
-        "Then choose it in your editor: “Calomel: Choose a Model” in VS Code, :CalomelModel in Neovim. For a GPU, "
-        f"and in other\neditors, put this under `[server]` in {user_settings_path()}."
-    )
-
-
-def recommended(device: str, free: int | None = None, cores: int | None = None) -> list[tuple[Published, MemoryPlan]]:
-    """The best published checkpoints for the `free` bytes of a device (None: what is free now), the best first.
-
-    On a CPU they are of a size for its `cores` (None: this machine's).
-    """
-    from calomel.families.memory import free_bytes
-    from calomel.families.plan import guide
-    from calomel.families.table import FAMILIES
-
-    # On a CPU, models that read everything again for each answer are too slow.
-    families = [each for each in FAMILIES if device != "cpu" or each.prompts.fim != "around"]
-    fitting = guide(families, device, free_bytes(device) if free is None else free)
-    rows = [(checkpoint, plan) for checkpoint, plan in fitting if checkpoint.rank and plan]
-    if device == "cpu":
-        rows = [row for row in rows if row[0].billions <= _BILLIONS_ON_A_CORE * (cores or processors())]
-    return sorted(rows, key=lambda row: row[0].rank or 0)[:_RECOMMENDED]
+models.command()(recommend)
 
 
 @models.command()
@@ -299,9 +256,12 @@ def families(
 
     It prints a Markdown table with their limits.
     """
+    if guide:
+        say(guide_table().rstrip("\n"))
+        return
     from calomel.families.table import FAMILIES
 
-    say((guide_table(FAMILIES) if guide else state_table(FAMILIES)).rstrip("\n"))
+    say(state_table(FAMILIES).rstrip("\n"))
 
 
 @models.command()
@@ -312,7 +272,10 @@ def path(name: _Name) -> None:
 
 @models.command()
 def remove(
-    name: Annotated[str, typer.Argument(help="Name of a model that `calomel models fetch` brought.")],
+    name: Annotated[
+        str,
+        typer.Argument(help="Name of a model that `calomel models fetch` brought.", autocompletion=_fetched_names),
+    ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
 ) -> None:
     """Delete a fetched model.
@@ -368,12 +331,15 @@ def fetch(
     name: Annotated[str | None, typer.Option(help="Folder name to store it under. Default: owner--name.")] = None,
     use: Annotated[bool, typer.Option("--use", help="Choose it for all editors.")] = False,
     lines: Annotated[bool, typer.Option("--lines", hidden=True)] = False,
+    device: _Chosen = None,
 ) -> None:
     """Fetch a model from the Hugging Face hub.
 
     It fetches safetensors weights and configuration, or one GGUF file, never code; without a revision, the newest one,
     which it records. A GGUF file is checked, and continued after a break. HF_TOKEN has the token, if one is needed.
     """
+    if device is not None and not use:
+        raise InputError("--device is written with the choice", "add --use")
     repo, _, revision = repository.partition("@")
     repo, _, quant = repo.partition(":")
     folder, commit = _fetched(repo, revision or None, name, gguf or quant, lines=lines)
@@ -383,7 +349,7 @@ def fetch(
     if use:
         from calomel.cli import choice
 
-        _choose({"model": choice.name_of(folder.name)})
+        _choose({"model": choice.name_of(folder.name)}, device)
         return
     say(f"For all editors: calomel models use {folder.name}")
     if not (gguf or quant):
@@ -554,9 +520,9 @@ def state_table(families: Iterable[Family]) -> str:
     return markdown(_STATE, map(_state, families))
 
 
-def guide_table(families: Iterable[Family]) -> str:
+def guide_table() -> str:
     """Every published checkpoint, the smallest first: licence, memory of its weights, published figures."""
-    rows = [(checkpoint, family) for family in families for checkpoint in family.facts.checkpoints]
+    rows = [(checkpoint, facts) for facts in family_facts().values() for checkpoint in facts.checkpoints]
     rows.sort(key=lambda row: (row[0].billions, row[0].name))
     return markdown(_GUIDE, (_guide(*row) for row in rows))
 
@@ -568,9 +534,9 @@ def _state(family: Family) -> tuple[str, ...]:
     return facts.title, facts.attention, ways, "yes", compared, facts.gpu or "no", facts.measured or "no", facts.limits
 
 
-def _guide(checkpoint: Published, family: Family) -> tuple[str, ...]:
+def _guide(checkpoint: Published, facts: FamilyFacts) -> tuple[str, ...]:
     sizes = (_gigabytes(checkpoint.billions * each) for each in (2, 1))
-    return checkpoint.name, family.facts.title, checkpoint.licence, *sizes, checkpoint.figures
+    return checkpoint.name, facts.title, checkpoint.licence, *sizes, checkpoint.figures
 
 
 def _gigabytes(size: float) -> str:

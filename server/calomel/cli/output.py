@@ -67,7 +67,7 @@ def exit_code_of(error: Exception) -> int | None:
 _Made = TypeVar("_Made")
 
 
-def _checked_device(name: str) -> str:
+def check_device(name: str) -> str:
     """Raise InputError, with torch's reason, when torch cannot use the device. Imports torch for a GPU."""
     if name == "cpu":
         return name
@@ -102,19 +102,8 @@ def word_or_number(option: str, words: Sequence[str], most: float, text: str) ->
     return number
 
 
-def model_info(folder: Path | None, upstream: str | None = None) -> ModelInfo:
-    """The model in `folder` (None: the shipped one), from its files alone, or the one behind an address.
-
-    Raises:
-        InputError, OSError, StartError: there is none.
-        CompleterError: the server does not answer.
-    """
-    if upstream is not None:
-        from calomel.server.upstream import upstream_at
-
-        completer = upstream_at(upstream)
-        completer.look()
-        return completer.model
+def model_info(folder: Path | None) -> ModelInfo:
+    """The model in `folder` (None: the shipped one), from its files alone. Raises InputError, OSError."""
     from calomel.infer.in_process import describe
 
     try:
@@ -136,11 +125,7 @@ Model: TypeAlias = Annotated[
     Path | None,
     typer.Option(metavar="MODEL", callback=_found_folder, help="A model's name, folder or GGUF file. Default: nano."),
 ]
-Upstream: TypeAlias = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="Use the model of this server (see CALOMEL_UPSTREAM_MODEL and others)."),
-]
-Device: TypeAlias = Annotated[str, typer.Option(callback=_checked_device, help="cpu, cuda, cuda:N or mps.")]
+Device: TypeAlias = Annotated[str, typer.Option(callback=check_device, help="cpu, cuda, cuda:N or mps.")]
 Threads: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Processor threads.")]
 Quantize: TypeAlias = Annotated[
     Literal["int8"] | None, typer.Option(help="Round weights to eight bits. Default: unchanged.")

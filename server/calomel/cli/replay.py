@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from calomel.cli.chosen import AnyDevice, AnyModel, AnyUpstream, UpstreamModel, chosen
 from calomel.cli.output import (
     Aggressiveness,
     CommandError,
-    Device,
     InputError,
-    Model,
     Resume,
     Seed,
     Threads,
-    Upstream,
     check_folders,
     console,
     made_of,
@@ -59,9 +57,10 @@ def replay(
         Any,
         typer.Option(metavar="measured|MS", parser=_latency, help="Answer time: `measured`, or milliseconds."),
     ] = "measured",
-    model: Model = None,
-    upstream: Upstream = None,
-    device: Device = "cpu",
+    model: AnyModel = None,
+    upstream: AnyUpstream = None,
+    upstream_model: UpstreamModel = None,
+    device: AnyDevice = None,
     threads: Threads = None,
     jobs: Annotated[int, typer.Option(min=1, help="Parallel processes, each with its own engine.")] = 1,
     kinds: Annotated[
@@ -107,7 +106,8 @@ def replay(
     from calomel.replay.summary import document, listings, write_report
     from calomel.report.running import Progress
 
-    options = made_of(ReplayOptions, {**given, "samples": samples is not None})
+    choice = chosen(given)
+    options = made_of(ReplayOptions, {**given, **choice.options, "samples": samples is not None})
     done = [0] * len(read)
     with Progress() as progress:
         progress.phase("replay, events", sum(len(log.events) for log in read))
@@ -117,7 +117,7 @@ def replay(
             progress.step(sum(done))
 
         results = replay_logs(read, options, jobs=jobs, report=report, resume=resume)
-    whole = document(results, seed, {"options": asdict(options) | {"model": None if model is None else str(model)}})
+    whole = document(results, seed, {"options": asdict(options) | choice.told})
     for listing in listings(whole):
         console(wrap=True).print(listing.to_rich())
     if samples is not None:

@@ -20,7 +20,7 @@ from fastapi import FastAPI
 
 from calomel.infer import runtime_file
 from calomel.infer.completer import PROTOCOL_VERSION, Answerer, CompleterError, version
-from calomel.infer.extras import NAME_UPSTREAM, NO_MODEL, has_engine, without_engine
+from calomel.infer.extras import NO_MODEL, has_engine, without_engine
 from calomel.infer.remote import is_loopback
 from calomel.infer.runtime_file import UNIX, RuntimeFileError, ServerRecord, check_folder
 from calomel.prompts.parts import PromptParts
@@ -89,11 +89,14 @@ def serve(settings: ServeSettings, out: TextIO = sys.stdout) -> None:
         raise StartError(app_state.loader.failure)
 
 
+_NAME_UPSTREAM: Final = "name a server that has one with --upstream"
+
+
 def build_app(settings: ServeSettings, allowed: Tokens) -> FastAPI:
     """The application, which opens the model when it starts. Raises StartError."""
     upstream = upstream_of(settings)
     if upstream is None and not has_engine():
-        raise StartError(f"{NO_MODEL}: {without_engine(NAME_UPSTREAM)}")
+        raise StartError(f"{NO_MODEL}: {without_engine(_NAME_UPSTREAM)}")
 
     def opened() -> Answerer:
         # Imports create no garbage worth a search: without any, PyTorch is imported in nine tenths of the time.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -42,29 +43,64 @@ def is_own(url: str, settings: ServeSettings) -> bool:
     return is_loopback(parts.hostname or "") and parts.port == settings.port
 
 
-def upstream_at(address: str) -> UpstreamCompleter:
-    """The client of the server at an address, with the rest from the environment, as `calomel serve` reads it.
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """A server whose model a command asks. What is None, the environment says, as for `calomel serve`.
+
+    Attributes:
+        url: its address.
+        model: its model, if it has several.
+        format, fim, edit: as the settings of these names.
+        key_file: file with its key.
+    """
+
+    url: str
+    model: str | None = None
+    format: str | None = None
+    fim: str | None = None
+    edit: str | None = None
+    key_file: str | None = None
+
+
+def upstream_at(upstream: Upstream) -> UpstreamCompleter:
+    """The client of a server.
 
     Raises:
         StartError: nothing may be sent to that address, or a variable is wrong.
     """
     # Variables about how a server listens, or about a model of its own, are for another command.
-    others = (name for name in NAMES if not name.startswith("upstream") and name != "offline")
-    given = {**dict.fromkeys(others), "upstream": address, "no_auth": True, "port": 0}
-    return _client(address, load(given, use_config=False).settings)
+    others = [name for name in NAMES if not name.startswith("upstream") and name != "offline"]
+    named = {f"upstream_{name}": value for name, value in asdict(upstream).items() if name != "url" and value}
+    if upstream.key_file is not None:
+        others.append("upstream_key")
+    given = {**dict.fromkeys(others), **named, "upstream": upstream.url, "no_auth": True, "port": 0}
+    return _client(upstream.url, load(given, use_config=False).settings)
 
 
-def open_either(
-    model: Path | None, device: str, threads: int | None, upstream: str | None
-) -> EngineCompleter | UpstreamCompleter:
-    """The model that a command's options name: in this process, in llama.cpp, or at the address `upstream`.
+def outside(
+    model: Path | None, device: str, threads: int | None, upstream: Upstream | None
+) -> UpstreamCompleter | None:
+    """The client of an upstream, or of llama.cpp with a GGUF file; None for a model of Calomel's own engine.
 
-    Raises what `upstream_at`, `open_llama` and `calomel.infer.in_process.open_completer` raise.
+    Raises what `upstream_at` and `open_llama` raise.
     """
     if upstream is not None:
         return upstream_at(upstream)
     if model is not None and llama_cpp.opens(model):
         return open_llama(ServerSettings(model=model.absolute(), device=device, threads=threads))
+    return None
+
+
+def open_either(
+    model: Path | None, device: str, threads: int | None, upstream: Upstream | None
+) -> EngineCompleter | UpstreamCompleter:
+    """The model that a command asks: in this process, or `outside`.
+
+    Raises what `outside` and `calomel.infer.in_process.open_completer` raise.
+    """
+    client = outside(model, device, threads, upstream)
+    if client is not None:
+        return client
     from calomel.infer.in_process import open_completer  # imports torch
 
     return open_completer(model, device, threads)
