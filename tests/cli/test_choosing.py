@@ -166,6 +166,12 @@ def test_the_key_of_a_server_stays_as_long_as_its_address(run: Runner, home: Pat
         configured(home, "calomel/calomel.toml", f'[server]\nupstream = "{url}"\n{key}upstream_fim = "qwen"\n')
         assert run("models", "use", "--upstream", url).status == 0
         assert text(home) == f'[server]\nupstream = "{url}"\n{key}'
+    play = Play(tokens=("a",), key="k")
+    with served(llama_cpp(play)) as url:
+        assert run("models", "use", "--upstream", url).status == 2
+        for _ in range(2):
+            assert run("models", "use", "--upstream", url, "--upstream-key-file", "key").status == 0
+        assert text(home) == f'[server]\nupstream = "{url}"\n{key}'
     silent = run("models", "use", "--upstream", NOBODY)
     assert text(home) == f'[server]\nupstream = "{NOBODY}"\n'
     assert "It does not answer now: " in silent.out

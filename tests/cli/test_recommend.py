@@ -131,6 +131,13 @@ def test_missing_extras_come_with_the_command(run: Runner, monkeypatch: pytest.M
     assert "calomel[llama]' &&\n  calomel models fetch ggml-org/" in said
 
 
+def test_what_was_fetched_is_only_chosen(run: Runner, home: Path) -> None:
+    (home / ".data/calomel/models/sweepai--sweep-next-edit-0.5B").mkdir(parents=True)
+    said = run("models", "recommend", "--device", "cpu", "--memory-gib", "8", "--cores", "4").out
+    assert "\n  calomel models use sweepai/sweep-next-edit-0.5B\n" in said
+    assert "models fetch sweepai" not in said
+
+
 def test_a_device_that_is_not_here_needs_its_memory(run: Runner) -> None:
     done = run("models", "recommend", "--device", "mps")
     assert (done.status, done.out) == (2, "")

@@ -60,9 +60,6 @@ TOLD = [name for name in FORMATS if name != "mercury"]
 NO_TOKENS = {"error": {"code": 501, "message": "Infill is not supported by this model: prefix token is missing."}}
 
 
-FOR_EDITORS = '; in the settings of your editors: upstream = "%s"%s below [server]'
-
-
 @pytest.fixture
 def stack() -> Iterator[ExitStack]:
     with ExitStack() as found:
@@ -924,7 +921,7 @@ def test_the_doctor_finds_servers_of_this_machine_and_says_the_line_that_uses_th
     many = Play(models=("nomic-embed", "qwen3:8b", "qwen2.5-coder:7b", "llama3.2"))
     apps = {"LM Studio": played.openai(Play()), "Ollama": played.ollama(many), "llama.cpp": played.llama_cpp(Play())}
     option = {"Ollama": " --upstream-model qwen2.5-coder:7b"}
-    line = {"Ollama": ' and upstream_model = "qwen2.5-coder:7b"'}
+    model = {"Ollama": " qwen2.5-coder:7b"}
     urls = {name: stack.enter_context(served(app)) for name, app in apps.items()}
     other = stack.enter_context(served(Starlette()))
     ports = [(name, int(url.rpartition(":")[2])) for name, url in {**urls, "vLLM": other, "none": "x:1"}.items()]
@@ -933,7 +930,10 @@ def test_the_doctor_finds_servers_of_this_machine_and_says_the_line_that_uses_th
         (
             "ok",
             f"{name} runs at {url}",
-            f"calomel serve --upstream {url}{option.get(name, '')}{FOR_EDITORS % (url, line.get(name, ''))}",
+            (
+                f"calomel models use --upstream {url}{model.get(name, '')}, for all editors; "
+                f"calomel serve --upstream {url}{option.get(name, '')}, for others"
+            ),
         )
         for name, url in urls.items()
     ]
@@ -944,7 +944,7 @@ def test_the_doctor_says_that_a_server_still_loads(stack: ExitStack) -> None:
     url = stack.enter_context(served(played.llama_cpp(loading)))
     ((level, found, advice),) = told({}, [("llama.cpp", int(url.rpartition(":")[2]))])
     assert (level, found) == ("ok", f"llama.cpp runs at {url} and still loads its model")
-    assert advice.startswith(f"calomel serve --upstream {url}; ")
+    assert advice.startswith(f"calomel models use --upstream {url}, ")
 
 
 def test_the_doctor_says_what_the_named_server_gives(stack: ExitStack) -> None:

@@ -88,6 +88,12 @@ def _left_of_limit(cgroup: Path, most: str, now: str, details: str, prefix: str)
         return None
 
 
+def nvidia_smi(root: Path = Path("/")) -> str | None:
+    """The program of the NVIDIA driver that describes its cards; in WSL2 it is not always on the path."""
+    inside = (str(root / each.lstrip("/")) for each in CARDS if each.endswith(_SMI))
+    return shutil.which(_SMI) or next((each for each in inside if Path(each).exists()), None)
+
+
 def has_nvidia(root: Path = Path("/")) -> bool:
     """Whether the driver of an NVIDIA card is here, WSL2 included."""
     return any((root / each.lstrip("/")).exists() for each in CARDS) or shutil.which(_SMI) is not None
@@ -104,11 +110,11 @@ def gpu(root: Path = Path("/")) -> Gpu | None:
 def _nvidia(root: Path) -> Gpu | None:
     if not has_nvidia(root):
         return None
-    program = shutil.which(_SMI) or str(root / CARDS[1].lstrip("/"))
-    said = ""
+    said, program = "", nvidia_smi(root)
     with suppress(OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
-        done = subprocess.run([program, *_ASKED], capture_output=True, text=True, check=False, timeout=_PATIENCE)  # noqa: S603
-        said = done.stdout
+        if program is not None:
+            command = [program, *_ASKED]
+            said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PATIENCE).stdout  # noqa: S603
     cards = [(int(size) * _MIB, name) for size, name in re.findall(r"^\s*(\d+), *(.*\S)", said, re.MULTILINE)]
     memory, name = max(cards, default=(0, "an NVIDIA GPU"))
     return Gpu("NVIDIA", name, memory)

@@ -71,6 +71,14 @@ def by_llama_cpp(file: Path) -> str:
     )
 
 
+def check_gguf(file: Path) -> None:
+    """Raise GgufError for a file whose header cannot be true, before any library believes it."""
+    try:
+        check_header(file)
+    except (ValueError, OSError) as error:
+        raise GgufError(f"{file} is damaged, or cut short: {cause(error)}") from error
+
+
 def gguf_of(name: str) -> Path | None:
     """The file of a model that Ollama fetched (`qwen2.5-coder:1.5b`), or LM Studio (`owner/name`); None without one."""
     model, _, tag = name.partition(":")

@@ -93,7 +93,8 @@ def choose(wanted: Mapping[str, str]) -> Path:
     """
     path = user_settings_path()
     text, before = read(path), choice()
-    kept = _OF_AN_UPSTREAM if wanted.get("upstream") and wanted["upstream"] == before.upstream else ()
+    same = wanted.get("upstream") is not None and wanted["upstream"] == before.upstream
+    kept = tuple(name for name in _OF_AN_UPSTREAM if same and name not in wanted)
     new = _edited(path, text or "", wanted, kept)
     if text != new:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -257,7 +258,7 @@ def why_silent(wanted: Mapping[str, str]) -> str:
     given = ServerSettings(**wanted)  # type: ignore[arg-type]
     before = choice()
     if before.upstream == given.upstream:
-        given = replace(given, **{name: getattr(before, name) for name in _OF_AN_UPSTREAM})
+        given = replace(given, **{name: getattr(before, name) for name in _OF_AN_UPSTREAM if name not in wanted})
     try:
         asyncio.run(info_of(given))
     except TimeoutError:

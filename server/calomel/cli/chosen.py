@@ -146,13 +146,17 @@ def _place(source: str, name: str) -> Path | None:
     `source` is what names it.
     """
     from calomel.infer import llama_cpp
+    from calomel.weights import gguf_in
     from calomel.weights.folders import SHIPPED, ModelNameError, folder_of, place_of
-    from calomel.weights.gguf import GgufError
+    from calomel.weights.gguf import GgufError, check_gguf
 
     if name == SHIPPED and not Path(name).is_dir():
         return None
     try:
         place = place_of(name)
-        return place if llama_cpp.opens(place) else folder_of(name)
+        packed = gguf_in(place) if llama_cpp.opens(place) else None
+        if packed is not None:
+            check_gguf(packed)
+        return folder_of(name) if packed is None else place
     except (ModelNameError, GgufError) as error:
         raise InputError(f"{source}: {error}") from error

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import warnings
 from typing import Any, Final, NamedTuple
 
 from calomel.infer.extras import installing
+from calomel.storage.machine import nvidia_smi
 
 # What PyTorch calls the builds of CUDA for which it has wheels, by the lowest CUDA that the driver must support. They
 # are there for all versions that Calomel runs with (https://github.com/pytorch/pytorch/issues/190355).
@@ -125,7 +125,7 @@ def _install(torch: Any, build: str | None) -> str:
 
 def _driver() -> tuple[int, ...] | None:
     """The newest CUDA that the NVIDIA driver supports; None if there is no driver that works."""
-    program = shutil.which("nvidia-smi")
+    program = nvidia_smi()
     if program is None:
         return None
     try:

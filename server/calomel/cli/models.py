@@ -51,7 +51,7 @@ _Number = Annotated[
 ]
 _Chosen = Annotated[
     Literal["cpu", "cuda", "mps"] | None,
-    typer.Option("--device", help="Where it runs; written, too. Default: as it is set, or cpu."),
+    typer.Option("--device", help="Write where the model runs, too. Default: leave that setting."),
 ]
 _MIB: Final = 1024 * 1024
 _MOST_GIB: Final = 1_000_000.0
@@ -79,7 +79,8 @@ def list_() -> None:
     if not any(mark for mark, *_ in rows):
         rows.append(("*", choice.described(now), "", "", "", "in your calomel.toml"))
     say(columns(rows))
-    say(f"\nModels folder: {models_folder()}")
+    say("\n*: asked by all editors, and by commands without --model.")
+    say(f"Models folder: {models_folder()}")
     for own in choice.own_choices(here(load({}).settings)):
         say(own.told)
 
@@ -93,6 +94,7 @@ def use(
     upstream: Annotated[
         str | None, typer.Option(metavar="URL", help="Use the model of this server; NAME is its name there, if any.")
     ] = None,
+    upstream_key_file: Annotated[Path | None, typer.Option(help="File with the key of that server.")] = None,
     device: _Chosen = None,
 ) -> None:
     """Choose the model for all editors, and for `calomel try`, `fill`, `replay` and `calibrate`.
@@ -105,7 +107,9 @@ def use(
     if upstream is None and name is None:
         raise InputError("no model is named", "calomel models use NAME; calomel models list has the names")
     if upstream is not None:
-        wanted = {"upstream": with_scheme(upstream), **({} if name is None else {"upstream_model": name})}
+        key = None if upstream_key_file is None else str(upstream_key_file.expanduser().absolute())
+        more = {"upstream_model": name, "upstream_key_file": key}
+        wanted = {"upstream": with_scheme(upstream), **{key: value for key, value in more.items() if value is not None}}
         later = choice.why_silent(wanted)
     else:
         wanted = {"model": choice.name_of(name or "")}

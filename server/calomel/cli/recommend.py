@@ -30,7 +30,7 @@ _USES: Final = {
     "edits": "made for next edits; it fills text at the cursor less well",
     "both": "it does both",
 }
-_HOSTED: Final = "calomel models use --upstream https://api.inceptionlabs.ai"
+_HOSTED: Final = "calomel models use --upstream https://api.inceptionlabs.ai --upstream-key-file FILE"
 
 
 def recommend(
@@ -112,6 +112,8 @@ def commands(model: Recommended, kind: Kind, servers: Sequence[Running] = ()) ->
             yield f"first install llama.cpp ({_LLAMA_HOME}), or Ollama (https://ollama.com) and run this again"
         yield served(model)
         yield f"in another terminal: calomel models use --upstream {_LLAMA}"
+    elif _is_here(model):
+        yield f"calomel models use {model.repository}{_DEVICES.get(kind, '')}"
     else:
         if not has_llama:
             from calomel.infer.extras import installing
@@ -120,9 +122,18 @@ def commands(model: Recommended, kind: Kind, servers: Sequence[Running] = ()) ->
         yield fetched(model, kind)
 
 
+def _is_here(model: Recommended) -> bool:
+    from calomel.weights.folders import models_folder
+
+    return (models_folder() / model.repository.replace("/", "--")).is_dir()
+
+
+_DEVICES: Final[dict[Kind, str]] = {"apple": " --device mps"}
+
+
 def fetched(model: Recommended, kind: Kind) -> str:
     """The command that fetches a model and chooses it."""
-    return f"calomel models fetch {model.gguf} --use{' --device mps' if kind == 'apple' else ''}"
+    return f"calomel models fetch {model.gguf} --use{_DEVICES.get(kind, '')}"
 
 
 def served(model: Recommended) -> str:
@@ -168,7 +179,7 @@ def _disk() -> tuple[Path, int]:
 
 
 _MACHINES: Final = ("your machine", "for", "model", "disk, memory", "licence", "command", "what is known")
-_NANO: Final = ("text, next edits by rules", "`nano`, built in", "0.0 GB, 1.0 GB", "Apache-2.0", "none")
+_NANO: Final = ("text, next edits by rules", "`nano`, built in", "13 MB, 1.0 GB", "Apache-2.0", "none")
 
 
 def machines_table() -> str:
