@@ -87,7 +87,7 @@ async def test_the_list_has_what_is_here_and_what_runs_here(editor: Editor, serv
         ("nano", f"comes with Calomel, runs on {cpu}"),
         ("Qwen2.5-Coder-1.5B-Q8_0", f"llama.cpp at {servers.llama}"),
         ("qwen2.5-coder:1.5b-base", f"Ollama at {servers.several}"),
-        ("mine:7b", f"Ollama at {servers.several}, chat only by its name: slower and less exact"),
+        ("mine:7b", f"Ollama at {servers.several}, probably chat only: slower and less exact"),
         ("Coder-1B", f"in the models folder, runs on {cpu}: 0.1 GB, fits"),
     ]
     assert "4398.0 GB, more than the " in models[-1]["detail"]

@@ -200,7 +200,7 @@ _SMALLER: Final = ((16, ""), (8, "int8"))
 # Models of a server that write no text.
 _NO_TEXT: Final = re.compile(r"embed|rerank", re.IGNORECASE)
 # A model whose name stands for neither fill-in-the-middle tokens nor a format for edits.
-_CHAT_ONLY: Final = "chat only by its name: slower and less exact"
+_CHAT_ONLY: Final = "probably chat only: slower and less exact"
 
 
 class ModelCommands:

@@ -31,7 +31,7 @@ async def fetch(editor: Editor, wanted: str) -> None:
     if find_spec("xllamacpp") is None:
         how = installing("'calomel[llama]'")
         raise CompleterError("refused", f"the extra llama, which runs {wanted}, is missing: run {how}")
-    pipe = asyncio.subprocess.PIPE
+    name, size, pipe = wanted, 1, asyncio.subprocess.PIPE
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "calomel.cli", "models", "fetch", wanted, "--lines", stdin=pipe, stdout=pipe, stderr=pipe
     )
