@@ -92,7 +92,7 @@ def main() -> None:
 
     async def played() -> list[running.Running]:
         os.environ["HF_ENDPOINT"] = completer.hub()
-        recommended.ROWS = (replace(smallest, text=SMALL) if completer.hub() else smallest,)  # type: ignore[assignment]
+        vars(recommended)["ROWS"] = (replace(smallest, text=SMALL) if completer.hub() else smallest,)
         return await running.running(completer.ports())
 
     smallest = recommended.ROWS[0]
