@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from calomel.cli.output import CommandError, say
+from calomel.cli.output import CommandError, console, say
 from calomel.storage import only_one, open_regular
 from calomel.weights import gguf_in
 from calomel.weights.folders import NAME
@@ -113,12 +113,11 @@ def _bar(file: _File, lines: bool) -> Iterator[Callable[[int], None]]:
     if lines:
         yield lambda done: _tell(done=done)
         return
-    from rich.console import Console
     from rich.progress import DownloadColumn, Progress, TimeRemainingColumn
 
-    console = Console(stderr=True)
+    shown = console(stderr=True, wrap=True)
     columns = (*Progress.get_default_columns()[:-1], DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with Progress(*columns, console=shown, disable=not shown.is_terminal) as progress:
         task = progress.add_task("", total=file.size)
         yield lambda done: progress.update(task, completed=done)
 
