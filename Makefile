@@ -7,9 +7,10 @@
 #   make fix        format, and mend what ruff can mend
 #   make bench      quality and speed of the shipped model
 #   make docs       build the documentation into build/site
+#   make vscode     install the VS Code extension, and `calomel` where it looks (CODE=cursor: in another editor)
 #   make vsix       pack the VS Code extension into dist/calomel.vsix (needs Node.js 20.19 or newer)
 #   make wheel      pack everything, weights and plugins too, into dist/calomel-*.whl
-#   make first-hour follow the README from a clone to a next edit accepted in Neovim and in VS Code, timed
+#   make first-hour follow the README to a next edit accepted in Neovim and VS Code, with nano and with your model, timed
 #   make clients    fetch other people's clients, which `make test-full` then lets talk to the server
 #
 # Another interpreter: make PYTHON=python3.12 try. Another place for the environment: make VENV=/path try.
@@ -19,7 +20,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := try
-.PHONY: try test test-full check lint types types-elsewhere fix bench clients docs vsix wheel vscode-smoke first-hour clean
+.PHONY: try test test-full check lint types types-elsewhere fix bench clients docs vscode vsix wheel vscode-smoke first-hour clean
 
 VENV ?= .venv
 PYTHON ?=
@@ -83,6 +84,13 @@ docs: $(VENV)/.installed-dev
 	$(BIN)/python -m mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 
+CODE ?= code
+vscode: $(VENV)/.installed-base vsix
+	@command -v "$(CODE)" >/dev/null || { echo "There is no command $(CODE): name your editor's with CODE=" >&2; exit 1; }
+	"$(CODE)" --install-extension dist/calomel.vsix --force
+	mkdir -p ~/.local/bin
+	ln -sfn "$(abspath $(BIN)/calomel)" ~/.local/bin/calomel
+
 # With a wheel in it, so that the extension can install the server.
 vsix: $(VENV)/.installed-build editors/vscode/node_modules/.installed
 	@rm -rf dist/calomel.vsix editors/vscode/server
@@ -126,12 +134,12 @@ $(BIN)/python:
 	echo "On Debian or Ubuntu: sudo apt-get install python3 python3-venv. Or name one: make PYTHON=/path/to/python3.12" >&2
 	exit 1
 
-# nano needs the engine; the tools of `make test` come with it. On Linux, the package index has torch for NVIDIA's cards,
+# nano needs the engine, GGUF files need llama.cpp; the tools of `make test` come with them. On Linux, the package index has torch for NVIDIA's cards,
 # which is 5 GB: where no driver of a card is, the build for processors is taken first, if it can be had.
 $(VENV)/.installed-base: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Calomel and what it needs into $(VENV) (once; torch is the large part)"
 	$(SMALL_TORCH)
-	$(PIP) --editable '.[engine]'
+	$(PIP) --editable '.[engine,llama]'
 	touch $@
 
 # Packing needs one tool, and neither torch nor the test tools.

@@ -5,91 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from tests.cli.conftest import Runner
+from tests.cli.hub import COMMIT, Hub, hub_with
 
 from calomel.weights.folders import models_folder
 
-pytest.importorskip("huggingface_hub", reason="pip install huggingface_hub")
-
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
 DATA = b"GGUF" + bytes(range(256)) * 96_000
-
-
-class Hub(ThreadingHTTPServer):
-    """Has the repository me/small; `breaks` requests end in the middle."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answers)
-        self.files = {"small-Q8_0.gguf": DATA, "small-Q4_0.gguf": b"GGUF", "sub/../../x-Q2_K.gguf": b"GGUF"}
-        self.told = {name: hashlib.sha256(data).hexdigest() for name, data in self.files.items()}
-        self.breaks = 0
-        self.ranges: list[str | None] = []
-        self.tokens: set[str | None] = set()
-
-
-class _Answers(BaseHTTPRequestHandler):
-    server: Hub
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def do_GET(self) -> None:
-        self.server.tokens.add(self.headers["Authorization"])
-        if self.path.startswith("/api/models/me/small"):
-            files = self.server.files.items()
-            lfs = {
-                name: {"size": len(data), "sha256": self.server.told[name], "pointerSize": 1} for name, data in files
-            }
-            siblings = [{"rfilename": name, "size": len(data), "lfs": lfs[name]} for name, data in files]
-            told = {"id": "me/small", "sha": COMMIT, "siblings": siblings, "cardData": {"license": "mit"}}
-            self._send(json.dumps(told).encode())
-            return
-        name = self.path.partition(f"/me/small/resolve/{COMMIT}/")[2]
-        if name not in self.server.files:
-            self.send_error(404)
-            return
-        data, asked = self.server.files[name], self.headers["Range"]
-        if self.command == "GET":
-            self.server.ranges.append(asked)
-        start = int(asked.removeprefix("bytes=").partition("-")[0]) if asked else 0
-        etag = {"ETag": f'"{self.server.told[name]}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
-        if start:
-            etag["Content-Range"] = f"bytes {start}-{len(data) - 1}/{len(data)}"
-        self._send(data[start:], 206 if start else 200, etag)
-
-    def _send(self, body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> None:
-        self.send_response(status)
-        for name, value in {**(headers or {}), "Content-Length": str(len(body))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command == "GET":
-            broken = self.server.breaks > 0 and status in {200, 206} and len(body) > 100_000
-            self.server.breaks -= broken
-            self.wfile.write(body[: len(body) // 2] if broken else body)
-            self.close_connection = True
 
 
 @pytest.fixture
 def hub(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    server = Hub()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
     for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "CALOMEL_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
-    yield server
-    server.shutdown()
-    server.server_close()
+    files = {"small-Q8_0.gguf": DATA, "small-Q4_0.gguf": b"GGUF", "sub/../../x-Q2_K.gguf": b"GGUF"}
+    with hub_with(files) as server:
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        yield server
 
 
 @pytest.mark.parametrize("words", [("me/small:q8_0",), ("me/small", "--gguf", "small-Q8_0.gguf")])
@@ -109,15 +45,19 @@ def test_one_file_is_fetched_and_chosen(run: Runner, home: Path, hub: Hub, words
     assert "llama.cpp" in next(line for line in run("models", "list").out.splitlines() if line.startswith("*"))
 
 
-def test_a_download_that_broke_off_continues(run: Runner, hub: Hub) -> None:
+def test_a_download_that_breaks_off_continues_at_once_or_with_the_next_command(run: Runner, hub: Hub) -> None:
     hub.breaks = 1
-    run("models", "fetch", "me/small:Q8_0")
-    run("models", "fetch", "me/small:Q8_0")
-    assert (models_folder() / "me--small" / "small-Q8_0.gguf").read_bytes() == DATA
-    assert hub.ranges[0] is None
-    # The library writes pieces of ten megabytes.
-    assert hub.ranges[1] is not None
-    assert hub.ranges[1].startswith("bytes=1048576")
+    assert run("models", "fetch", "me/small:Q8_0").status == 0
+    half = f"bytes={len(DATA) // 2 // 2**20 * 2**20}-"
+    assert (hub.ranges, (models_folder() / "me--small" / "small-Q8_0.gguf").read_bytes()) == ([None, half], DATA)
+    hub.breaks = 1
+    hub.gone = True
+    done = run("models", "fetch", "me/small:Q8_0", "--name", "again")
+    assert (done.status, "fetch it again: it continues" in done.err) == (1, True)
+    hub.gone = False
+    assert run("models", "fetch", "me/small:Q8_0", "--name", "again").status == 0
+    assert hub.ranges[-1] == half
+    assert (models_folder() / "again" / "small-Q8_0.gguf").read_bytes() == DATA
 
 
 def test_another_file_than_announced_is_not_kept(run: Runner, hub: Hub) -> None:

@@ -136,7 +136,7 @@ def test_ollama_is_used_where_it_runs(run: Runner, programs: Path, monkeypatch: 
 def test_missing_extras_come_with_the_command(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("calomel.cli.recommend.find_spec", lambda name: None)
     said = run("models", "recommend", "--device", "cpu", "--memory-gib", "8", "--cores", "4").out
-    assert "calomel[hub,llama]' &&\n  calomel models fetch ggml-org/" in said
+    assert "calomel[llama]' &&\n  calomel models fetch ggml-org/" in said
 
 
 def test_what_was_fetched_is_only_chosen(run: Runner, home: Path) -> None:

@@ -97,9 +97,7 @@ def test_why_a_model_does_not_answer_is_told_whoever_of_them_noticed_it(editor: 
         ):
             answer = command(editor, "useModel", choice)
             assert answer["model"] is None
-            assert answer["message"].startswith(
-                "calomel-nano stays in use, because the other model does not answer: " + why
-            )
+            assert answer["message"].startswith(f"calomel-nano stays in use: {why}")
         assert command(editor, "status")["model"] == "calomel-nano"
         assert command(editor, "status")["state"] == "ready"
 

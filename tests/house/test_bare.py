@@ -61,7 +61,7 @@ def calomel(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def installs(said: str) -> bool:
     """Whether it names two commands for this environment, and the setting or the option in their place."""
     commands = re.findall(rf"`{re.escape(sys.executable)} -m pip install 'calomel\[([a-z,]+)\]'", said)
-    return commands == ["engine", "hub,llama"] and "upstream" in said
+    return commands == ["engine", "llama"] and "upstream" in said
 
 
 def test_the_interpreter_has_no_engine(bare: Path) -> None:

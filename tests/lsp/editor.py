@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.suggest.editor import Reply, ScriptedModel
 
+from calomel.families.recommended import Recommended
 from calomel.infer.completer import Candidate, Completer, CompleteRequest, CompleterError, ModelInfo
 from calomel.lsp.connection import Framer, Transport
 from calomel.lsp.server import Server
@@ -21,6 +22,8 @@ URI = "file:///workspace/a.py"
 # Where `at(1, 4)` is, a line is to be typed.
 ADD = "def add(a, b):\n    \n"
 SECONDS = 10.0
+# A model that may be downloaded.
+SMALL = Recommended("Small", "me/small", "me/small:Q8_0", "", "text", 0.5, 1.5, "MIT", "nothing")
 
 
 class Script(ScriptedModel):

@@ -1,11 +1,11 @@
 """The real language server over stdio, with a model that follows a script: started as a program by the tests.
 
 The script is a JSON file named by CALOMEL_TEST_SCRIPT: `{"fill": ..., "also": [...], "edit": ..., "seconds": ...,
-"error": ..., "loading_seconds": ..., "log_prob": ..., "ports": ...}`. `fill` is the text for every hole, or an object
-from the end of the prefix to the text, and `also` are other texts for it. `edit` is an object of texts and what they
-become in the region. `ports` are those where a model server may run, each with a title; a model that is chosen there
-answers in the place of this one. What the model was asked is appended to the file named by CALOMEL_TEST_ASKED, one
-JSON object a line.
+"error": ..., "loading_seconds": ..., "log_prob": ..., "ports": ..., "hub": ...}`. `fill` is the text for every hole,
+or an object from the end of the prefix to the text, and `also` are other texts for it. `edit` is an object of texts
+and what they become in the region. `ports` are those where a model server may run, each with a title; a model that is
+chosen there answers in the place of this one. `hub` is the address of a hub with a model that may be downloaded. What
+the model was asked is appended to the file named by CALOMEL_TEST_ASKED, one JSON object a line.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ import asyncio
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.lsp.editor import Script
+from tests.lsp.editor import SMALL, Script
 
+from calomel.families import recommended
 from calomel.infer.completer import CompleteAnswer, Completer, CompleteRequest, ModelInfo
 from calomel.infer.upstream import running
 from calomel.infer.upstream.completer import UpstreamCompleter
@@ -64,6 +66,9 @@ class FromFile(Script):
     def ports(self) -> list[tuple[str, int]]:
         return [(title, port) for title, port in self._read().get("ports", ())]
 
+    def hub(self) -> str:
+        return str(self._read().get("hub", ""))
+
     def _read(self) -> dict[str, Any]:
         return dict(json.loads(self._script.read_text(encoding="utf-8")))
 
@@ -86,9 +91,12 @@ def main() -> None:
         return UpstreamCompleter(Target(settings.upstream, settings.upstream_format, settings.upstream_model))
 
     async def played() -> list[running.Running]:
+        os.environ["HF_ENDPOINT"] = completer.hub()
+        vars(recommended)["ROWS"] = (replace(smallest, text=SMALL) if completer.hub() else smallest,)
         return await running.running(completer.ports())
 
-    # What runs on the machine of the tests is none of theirs.
+    smallest = recommended.ROWS[0]
+    # What runs on the machine of the tests, and would suit it, is none of theirs.
     vars(commands)["running"] = played
     leave(Server(completer_factory=factory).run(transport))
 

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.applications import Starlette
 from tests.lsp.editor import ADD, Editor, Script, inline_params
 from tests.server._upstreams import Play, llama_cpp, ollama, served
 
 from calomel.cli.main import main
+from calomel.families import recommended
 from calomel.infer.completer import Completer
 from calomel.infer.upstream import running
 from calomel.infer.upstream.completer import UpstreamCompleter
@@ -47,6 +49,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Servers]:
 @pytest.fixture(autouse=True)
 def others_on_this_machine(editor: Editor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Models behind a server are asked there, without a server of our own between; and none of the user counts."""
+    monkeypatch.setattr(recommended, "ROWS", recommended.ROWS[:1])
     for name in ("XDG_DATA_HOME", "HF_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
 
@@ -84,7 +87,7 @@ async def test_the_list_has_what_is_here_and_what_runs_here(editor: Editor, serv
         ("nano", f"comes with Calomel, runs on {cpu}"),
         ("Qwen2.5-Coder-1.5B-Q8_0", f"llama.cpp at {servers.llama}"),
         ("qwen2.5-coder:1.5b-base", f"Ollama at {servers.several}"),
-        ("mine:7b", f"Ollama at {servers.several}"),
+        ("mine:7b", f"Ollama at {servers.several}, probably chat only: slower and less exact"),
         ("Coder-1B", f"in the models folder, runs on {cpu}: 0.1 GB, fits"),
     ]
     assert "4398.0 GB, more than the " in models[-1]["detail"]
@@ -254,8 +257,18 @@ async def test_one_that_does_not_answer_is_told_with_its_reason_and_the_old_one_
     await ready(editor)
     answer = await editor.command("calomel.useModel", {name: named(value) for name, value in choice.items()})
     assert answer["model"] is None
-    assert answer["message"].startswith(f"scripted stays in use, because the other model does not answer: {named(why)}")
+    assert answer["message"].startswith(f"scripted stays in use: {named(why)}")
     assert [each["label"] for each in await listed(editor) if each["current"]] == ["nano"]
+    assert (await editor.inline(1, 4))["items"]
+    assert not editor.shown("calomel/status")
+
+
+async def test_an_address_that_answers_otherwise_is_told_and_the_old_model_stays(editor: Editor) -> None:
+    with served(Starlette()) as url:
+        await ready(editor)
+        address = url.removeprefix("http://")
+        answer = await editor.command("calomel.useModel", {"upstream": address})
+        assert answer["message"].startswith(f"scripted stays in use: the server at {url} speaks no known API: ")
     assert (await editor.inline(1, 4))["items"]
     assert not editor.shown("calomel/status")
 

@@ -92,9 +92,9 @@ export function commands({ kind, program }: Tool, folder: string, requirement: s
   ];
 }
 
-/** A wheel with the extra that nano needs, as pip and uv read it. */
+/** A wheel with the extras that nano and GGUF files need, as pip and uv read it. */
 function withEngine(wheel: string): string {
-  return wheel.startsWith("https://") ? `calomel[engine] @ ${wheel}` : `${wheel}[engine]`;
+  return wheel.startsWith("https://") ? `calomel[engine,llama] @ ${wheel}` : `${wheel}[engine,llama]`;
 }
 
 /** Install it. Rejects with a sentence for the user; what was there before serves on then. */

@@ -56,7 +56,7 @@ async function items(server: Server, pages: Pages): Promise<Item[]> {
 async function address(): Promise<Choice | null> {
   const url = await vscode.window.showInputBox({
     title: "Address of a llama.cpp, Ollama, vLLM or LM Studio server",
-    value: "http://127.0.0.1:8080",
+    value: "localhost:8080",
   });
   return url === undefined || url.trim() === "" ? null : { upstream: url.trim() };
 }

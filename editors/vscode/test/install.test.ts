@@ -74,8 +74,8 @@ test("where no card is torch is the small one, if it can be had", async () => {
     assert.deepEqual(all.map(({ optional }) => optional), [false, true, false]);
     assert.match(all[1]?.words.join(" ") ?? "", / install .*--no-deps --index-url \S+cpu torch>=/);
     const [, other] = commands({ kind, program: "/p" }, "/s/1", "https://example.org/calomel-1.whl", false);
-    assert.equal(all[2]?.words.at(-1), "/w/calomel-1.whl[engine]");
-    assert.equal(other?.words.at(-1), "calomel[engine] @ https://example.org/calomel-1.whl");
+    assert.equal(all[2]?.words.at(-1), "/w/calomel-1.whl[engine,llama]");
+    assert.equal(other?.words.at(-1), "calomel[engine,llama] @ https://example.org/calomel-1.whl");
   }
   const uv = program("uv", `case "$*" in *torch*) exit 1;; *venv*) mkdir -p "$4/bin";; *) cp "$0" "$(dirname "$4")/calomel"; esac`);
   await run(uv);
@@ -84,7 +84,7 @@ test("where no card is torch is the small one, if it can be had", async () => {
 
 test("Python makes an environment with its own pip", async () => {
   await run(python(), "python");
-  assert.match(readFileSync(join(folder, "asked"), "utf8"), /^-m venv \S+\n(?:.*\n)?-m pip install .* \S+0\.2\.0-py3-none-any\.whl\[engine\]\n$/);
+  assert.match(readFileSync(join(folder, "asked"), "utf8"), /^-m venv \S+\n(?:.*\n)?-m pip install .* \S+0\.2\.0-py3-none-any\.whl\[engine,llama\]\n$/);
   const { program: calomel, version } = installed(storage) ?? {};
   assert.ok(version === "0.2.0" && calomel !== undefined && existsSync(calomel));
 });

@@ -37,7 +37,7 @@ def installing_engine() -> str:
 
 def without_engine(server: str) -> str:
     """What to do where a model needs the engine and there is none; `server` says how to name a server instead."""
-    llama = installing("'calomel[hub,llama]'")
+    llama = installing("'calomel[llama]'")
     return f"run `{installing_engine()}` for nano, or `{llama}` for GGUF files in llama.cpp, or {server}"
 
 

@@ -79,6 +79,14 @@ def shown(url: str) -> str:
     return _CREDENTIALS.sub("//", url)
 
 
+_HOST_AND_PORT: Final = re.compile(r"(localhost|[\w.-]+:\d{1,5}|\[[0-9a-fA-F:.]+\]:\d{1,5})(/[^\s]*)?")
+
+
+def with_scheme(address: str) -> str:
+    """The address with `http://` before it if it is only a host with its port."""
+    return f"http://{address}" if _HOST_AND_PORT.fullmatch(address) else address
+
+
 # Codes of the server's errors.
 _CODES: Final = {"model_loading": "loading", "engine_overloaded": "overloaded"}
 

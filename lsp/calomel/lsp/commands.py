@@ -13,16 +13,23 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from calomel.context.builder import part_texts
+from calomel.families.recommended import Kind, recommended
 from calomel.infer.client import device_of
 from calomel.infer.completer import CompleteRequest, CompleterError, ModelInfo, with_line_feeds
 from calomel.infer.models import Models
+from calomel.infer.remote import with_scheme
 from calomel.infer.upstream.running import Running, running
 from calomel.lsp.configuration import Configuration
+from calomel.lsp.download import fetch, repository_of
+from calomel.lsp.protocol import Editor
 from calomel.lsp.services import Services
 from calomel.lsp.suggestions import place_of
 from calomel.lsp.text_sync import TextSync
+from calomel.prompts.fim_tokens import format_named
+from calomel.prompts.next_edit import class_called
 from calomel.prompts.parts import FileText
-from calomel.storage import available_bytes
+from calomel.storage import available_bytes, processors
+from calomel.storage.machine import free_bytes
 from calomel.suggest.silence import Silence
 from calomel.weights.folders import SHIPPED, known, weights_bytes
 from calomel.workspace.settings import CHOICE, ServerSettings, chosen
@@ -188,11 +195,14 @@ def _milliseconds(seconds: float | None) -> float | None:
 
 
 _GB: Final = 1e9
+_GIB: Final = 1024**3
+_USES: Final = {"text": "for text at the cursor", "edits": "for next edits", "both": "for next edits and text"}
 # Bits of a weight, as most are published and as they may be read.
 _SMALLER: Final = ((16, ""), (8, "int8"))
-_HOST_AND_PORT: Final = re.compile(r"(localhost|[\w.-]+:\d{1,5}|\[[0-9a-fA-F:.]+\]:\d{1,5})(/[^\s]*)?")
 # Models of a server that write no text.
 _NO_TEXT: Final = re.compile(r"embed|rerank", re.IGNORECASE)
+# A model whose name stands for neither fill-in-the-middle tokens nor a format for edits.
+_CHAT_ONLY: Final = "probably chat only: slower and less exact"
 
 
 class ModelCommands:
@@ -203,11 +213,12 @@ class ModelCommands:
         models: Models,
         services: Services,
         configuration: Configuration,
+        editor: Editor,
         is_meant: Callable[[Listener], Awaitable[bool]],
     ) -> None:
         """`is_meant` asks the user whether text may go to another user's program."""
         self._models = models
-        self._is_meant = is_meant
+        self._editor, self._is_meant = editor, is_meant
         self._services = services
         self._configuration = configuration
         self._moving: asyncio.Task[ModelInfo] | None = None
@@ -225,7 +236,7 @@ class ModelCommands:
             each["current"] = _comparable(chosen(now, each["settings"])) == _comparable(now.for_text)
         if not any(each["current"] for each in models):
             models.insert(0, self._present())
-        return {"models": models}
+        return {"models": [*models, *self._fetchable({each["label"] for each in others})]}
 
     async def _use(self, arguments: list[Any]) -> dict[str, Any]:
         choice = arguments[0] if arguments else None
@@ -233,7 +244,7 @@ class ModelCommands:
             raise JsonRpcInvalidParams("calomel.useModel needs the settings of a model.")
         if choice == MEANWHILE:
             return await self._use_meanwhile()
-        choice = _with_scheme(choice)
+        wanted, choice = _wished(choice)
         try:
             server = chosen(self._configuration.settings.server, choice)
         except ValueError as error:
@@ -241,14 +252,14 @@ class ModelCommands:
         if self._moving is not None:
             # Of several choices the last one counts.
             self._moving.cancel()
-        before, moving = self._models.text.info, asyncio.create_task(self._switch(server))
+        before, moving = self._models.text.info, asyncio.create_task(self._switch(server, wanted))
         self._moving = moving
         try:
             info = await moving
         except CompleterError as error:
             problem = str(error).rstrip(".")
-            stays = "The model" if before is None else f"{before.id} stays in use, because the other model"
-            return {"model": None, "message": f"{stays} does not answer: {problem}."}
+            stays = "The model does not answer" if before is None else f"{before.id} stays in use"
+            return {"model": None, "message": f"{stays}: {problem}."}
         except asyncio.CancelledError:
             if moving is self._moving:  # the editor waits no longer
                 moving.cancel()
@@ -274,7 +285,9 @@ class ModelCommands:
             return {"model": None, "message": f"No server is away. {self._models.message}"}
         return {"model": info.id, "message": self._models.message}
 
-    async def _switch(self, server: ServerSettings) -> ModelInfo:
+    async def _switch(self, server: ServerSettings, wanted: str | None) -> ModelInfo:
+        if wanted is not None:
+            await fetch(self._editor, wanted)
         try:
             return await self._models.switch(server)
         except CompleterError as error:
@@ -299,6 +312,15 @@ class ModelCommands:
             detail = f"in the {each.source}, runs on {device_of(server)}: {size / _GB:.1f} GB{verdict}"
             yield _choice(each.name, detail, settings)
 
+    def _fetchable(self, there: set[str]) -> Iterator[dict[str, Any]]:
+        """What suits this machine and is not among the models that are there, by their folders' names."""
+        kind: Kind = "apple" if self._models.server.device == "mps" else "cpu"
+        row = recommended(kind, free_bytes() / _GIB, processors())
+        for each in dict.fromkeys((row.text, row.edits)):
+            if each is not None and each.repository.replace("/", "--") not in there:
+                detail = f"download, {each.disk} GB, {each.licence}; {_USES[each.use]}"
+                yield _choice(each.title, detail, {"fetch": each.gguf}) | {"current": False}
+
     def _present(self) -> dict[str, Any]:
         """The model that answers, where it is none that was found."""
         now, info = self._models.server, None if self._models.out else self._models.text.info
@@ -307,11 +329,15 @@ class ModelCommands:
         return _choice(label, "from your settings", settings) | {"current": True}
 
 
-def _with_scheme(choice: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The choice with `http://` before an upstream that is only a host with its port."""
-    upstream = choice.get("upstream")
-    bare = isinstance(upstream, str) and _HOST_AND_PORT.fullmatch(upstream)
-    return {**choice, "upstream": f"http://{upstream}"} if bare else choice
+def _wished(choice: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any]]:
+    """What to download first, if anything, and the settings of the choice. Raises JsonRpcInvalidParams."""
+    wanted, upstream = choice.get("fetch"), choice.get("upstream")
+    if wanted is not None:
+        repository = repository_of(wanted)
+        if repository is None:
+            raise JsonRpcInvalidParams("fetch needs OWNER/NAME:QUANT.")
+        return wanted, {"model": repository}
+    return None, {**choice, "upstream": with_scheme(upstream)} if isinstance(upstream, str) else choice
 
 
 def _choice(label: str, detail: str, settings: dict[str, str]) -> dict[str, Any]:
@@ -329,6 +355,7 @@ def _behind(server: Running) -> Iterator[dict[str, Any]]:
     usable = [name for name in server.models if not _NO_TEXT.search(name)]
     for name in usable:
         named = {"upstream_model": name} if len(server.models) > 1 else {}
-        yield _choice(name, place, {"upstream": server.url, **named})
+        known = format_named(name) or class_called(name)
+        yield _choice(name, place if known else f"{place}, {_CHAT_ONLY}", {"upstream": server.url, **named})
     if not server.models:
         yield _choice(f"the model of {server.title}", place, {"upstream": server.url})

@@ -99,6 +99,7 @@ class Editor(JsonRPCServer):
         self._last: tuple[ModelState, str] | None = None
         self._shown: set[str] = set()
         self._running: set[asyncio.Task[Any] | None] = set()
+        self.cancels: dict[str | int, Callable[[], None]] = {}  # what ends work that the client shows, by its token
 
     def handle(
         self, method: str, handler: Callable[[Any], Any], unreadable: Callable[[object], None] | None = None
@@ -159,6 +160,10 @@ class Editor(JsonRPCServer):
             LOG.warning("a malformed answer")
         except Exception:  # noqa: BLE001 - a late one, or a cancellation without an id; its text may be the user's
             LOG.debug("an unexpected answer")
+
+    def cancel(self, params: types.WorkDoneProgressCancelParams) -> None:
+        """End the work that the client shows under a token."""
+        self.cancels.get(params.token, lambda: None)()
 
     def cancel_all(self) -> None:
         """Cancel every request in progress."""
@@ -233,8 +238,10 @@ class Editor(JsonRPCServer):
 class Progress:
     """One line in the client's list of ongoing work. Silent for clients that cannot show it."""
 
-    def __init__(self, editor: Editor, title: str) -> None:
+    def __init__(self, editor: Editor, title: str, cancel: Callable[[], None] | None = None) -> None:
+        """`cancel` ends the work, if the user may do that."""
         self._editor = editor
+        self._cancel = cancel
         self._title = title
         self._token = str(uuid.uuid4())
         self._begun = False
@@ -254,8 +261,13 @@ class Progress:
             LOG.debug("the client shows no progress")
             return
         self._begun = True
-        percentage = 0 if measured else None
-        self._send(types.WorkDoneProgressBegin(self._title, message=message, percentage=percentage, cancellable=False))
+        if self._cancel is not None:
+            self._editor.cancels[self._token] = self._cancel
+        self._send(
+            types.WorkDoneProgressBegin(
+                self._title, message=message, percentage=0 if measured else None, cancellable=self._cancel is not None
+            )
+        )
 
     def report(self, share: float, message: str) -> None:
         """`share` of the work is done, 0 to 1; sent when the percentage grows, and until then with each new message."""
@@ -269,6 +281,7 @@ class Progress:
         """The work is done, or abandoned."""
         if self._begun:
             self._begun = False
+            self._editor.cancels.pop(self._token, None)
             self._send(types.WorkDoneProgressEnd(message=message))
 
     def _send(self, value: object) -> None:

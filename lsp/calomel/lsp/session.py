@@ -159,7 +159,9 @@ class Session:
         self._sync = TextSync(self._workspace, self._editor.warn)
         self._place: tuple[str, types.Position] | None = None  # what the user looks at
         commands = Commands(self._services, self._configuration, self._sync, self._tell_state, clock, log)
-        self._model_commands = ModelCommands(self._models, self._services, self._configuration, self._is_meant)
+        self._model_commands = ModelCommands(
+            self._models, self._services, self._configuration, self._editor, self._is_meant
+        )
         commands.table |= self._model_commands.table
         for method, handler in self._handlers(client, commands).items():
             self._editor.handle(method, handler)
@@ -182,7 +184,7 @@ class Session:
             types.INITIALIZED: self._initialized,
             types.SHUTDOWN: self._shut_down,
             types.SET_TRACE: lambda _: None,
-            types.WINDOW_WORK_DONE_PROGRESS_CANCEL: lambda _: None,
+            types.WINDOW_WORK_DONE_PROGRESS_CANCEL: self._editor.cancel,
             types.TEXT_DOCUMENT_DID_SAVE: sync.saved,
             types.TEXT_DOCUMENT_DID_CLOSE: sync.closed,
             types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: self._folders_changed,

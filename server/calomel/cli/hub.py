@@ -9,21 +9,28 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
-from calomel.cli.output import CommandError, say
+from calomel.cli.output import CommandError, console, say
 from calomel.storage import only_one, open_regular
 from calomel.weights import gguf_in
 from calomel.weights.folders import NAME
+
+if TYPE_CHECKING:
+    from httpx import Client
 
 SOURCE_FILE: Final = "calomel-source.json"
 _GB: Final = 1e9
 _CHUNK: Final = 1 << 20
 _PART: Final = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
 _SHOWN: Final = 20
+_HUB: Final = "https://huggingface.co"
+_SECONDS: Final = 30.0
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _UNNAMED: Final = re.compile(r"(?:i?q\d\w*|f16|f32|bf16)\.gguf", re.IGNORECASE)
 
 
@@ -33,9 +40,10 @@ class _File:
     size: int
     sha256: str
     commit: str
+    licence: str
 
 
-def fetch_gguf(repository: str, revision: str | None, wanted: str, place: Path) -> str:
+def fetch_gguf(repository: str, revision: str | None, wanted: str, place: Path, *, lines: bool = False) -> str:
     """Fetch one file into the new folder `place`; returns the commit that it is of.
 
     Args:
@@ -43,97 +51,156 @@ def fetch_gguf(repository: str, revision: str | None, wanted: str, place: Path) 
         revision: a branch, tag or commit; None for the newest.
         wanted: the name of the file, or the part of it that names the quantisation (`Q8_0`).
         place: a folder that does not exist; until the file is whole and checked, another one has it.
+        lines: for a program: tell each step as a line of JSON, and wait for a line that agrees before the download.
 
     Raises CommandError.
     """
-    try:
-        from huggingface_hub import HfApi, hf_hub_download
-        from huggingface_hub.errors import HfHubHTTPError
-        from huggingface_hub.utils.tqdm import disable_progress_bars
-    except ModuleNotFoundError:
-        raise CommandError(
-            "the package huggingface_hub is missing", "install Calomel's extra `hub`: see docs/install.md#extras"
-        ) from None
+    import httpx
+
+    hub = (os.environ.get("HF_ENDPOINT") or _HUB).rstrip("/")
     # A token that another program stored is not for this one.
-    endpoint, token = os.environ.get("HF_ENDPOINT") or None, os.environ.get("HF_TOKEN") or False
-    if not sys.stderr.isatty():
-        disable_progress_bars()
+    token = os.environ.get("HF_TOKEN")
+    headers = {"Accept-Encoding": "identity", **({"Authorization": f"Bearer {token}"} if token else {})}
     draft = place.with_name(f".{place.name}.part")
     draft.mkdir(mode=0o755, parents=True, exist_ok=True)
-    with only_one(draft.with_suffix(".lock")) as ours:
+    with (
+        only_one(draft.with_suffix(".lock")) as ours,
+        httpx.Client(headers=headers, follow_redirects=True, timeout=_SECONDS) as client,
+    ):
         if not ours:
             raise CommandError(f"another command is fetching {place.name}")
-        try:
-            info = HfApi(endpoint, token).model_info(repository, revision=revision, files_metadata=True)
-            file = _chosen(repository, info, wanted)
-            _check_room(file, draft)
-            card: Any = info.card_data or {}
-            licence = card.get("license") or "not named: read the model's card"
-            say(f"{file.name}: {file.size / _GB:.2f} GB, licence {licence}")
-            hf_hub_download(
-                repository, file.name, revision=file.commit, local_dir=draft, endpoint=endpoint, token=token
-            )
-        except CommandError:
-            raise
-        except HfHubHTTPError as error:
-            status = error.response.status_code if error.response is not None else 0
-            raise CommandError(
-                f"the hub refused {repository} (status {status})", "check name, revision and access"
-            ) from None
-        except Exception as error:
-            # Which errors pass through depends on what the library is made of, and changes from version to version.
-            raise CommandError(
-                f"the download broke off ({type(error).__name__})", "run the same command again: it continues"
-            ) from error
-        _take(file, draft, place, {"repository": repository, "revision": file.commit, "file": file.name})
+        with _explained(repository, "the hub does not answer", "check the network, and your proxy in HTTPS_PROXY"):
+            at = f"/revision/{quote(revision, safe='')}" if revision else ""
+            told = client.get(f"{hub}/api/models/{repository}{at}", params={"blobs": "true"}).raise_for_status().json()
+            file = _chosen(repository, told, wanted)
+        part = draft / f"{file.sha256}.part"
+        free = _check_room(file, part)
+        if lines:
+            _tell(file=file.name, size=file.size, licence=file.licence, free=free)
+            if not sys.stdin.readline():
+                raise CommandError(f"{file.name} was not fetched")
+        else:
+            say(f"{file.name}: {file.size / _GB:.2f} GB, licence {file.licence}")
+        with (
+            _explained(repository, "the download broke off", "fetch it again: it continues"),
+            _bar(file, lines) as tell,
+        ):
+            _download(client, f"{hub}/{repository}/resolve/{file.commit}/{quote(file.name)}", part, file.size, tell)
+        _take(file, part, place, {"repository": repository, "revision": file.commit, "file": file.name})
     with contextlib.suppress(OSError):
         draft.with_suffix(".lock").unlink()
     return file.commit
 
 
-def _chosen(repository: str, info: Any, wanted: str) -> _File:
-    there = [each for each in info.siblings or () if each.rfilename.endswith(".gguf")]
+@contextlib.contextmanager
+def _explained(repository: str, what: str, hint: str) -> Iterator[None]:
+    """Turn what goes wrong with the hub into a CommandError; `what` is for all but a refusal."""
+    import httpx
+
+    try:
+        yield
+    except httpx.HTTPStatusError as error:
+        raise CommandError(
+            f"the hub refused {repository} (status {error.response.status_code})", "check name, revision and access"
+        ) from None
+    except (httpx.HTTPError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise CommandError(f"{what} ({type(error).__name__})", hint) from error
+
+
+@contextlib.contextmanager
+def _bar(file: _File, lines: bool) -> Iterator[Callable[[int], None]]:
+    """What is told how many bytes are there."""
+    if lines:
+        yield lambda done: _tell(done=done)
+        return
+    from rich.progress import DownloadColumn, Progress, TimeRemainingColumn
+
+    shown = console(stderr=True, wrap=True)
+    columns = (*Progress.get_default_columns()[:-1], DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=shown, disable=not shown.is_terminal) as progress:
+        task = progress.add_task("", total=file.size)
+        yield lambda done: progress.update(task, completed=done)
+
+
+def _tell(**what: object) -> None:
+    say(json.dumps(what))
+    sys.stdout.flush()
+
+
+def _download(client: Client, url: str, part: Path, size: int, tell: Callable[[int], None]) -> None:
+    """Write what is missing behind the bytes that are there, and again after each break that brought some.
+
+    Raises httpx.HTTPError.
+    """
+    import httpx
+
+    while (done := part.stat().st_size if part.is_file() else 0) < size:
+        before = done
+        trouble: httpx.TransportError = httpx.ReadError("the answer is empty")
+        try:
+            rest = {"Range": f"bytes={done}-"} if done else {}
+            with part.open("ab") as out, client.stream("GET", url, headers=rest) as answer:
+                answer.raise_for_status()
+                if answer.status_code != httpx.codes.PARTIAL_CONTENT:
+                    out.truncate(0)
+                    done = 0
+                for piece in answer.iter_raw(_CHUNK):
+                    out.write(piece[: size - done])
+                    done += len(piece)
+                    tell(min(done, size))
+                    if done >= size:
+                        return
+        except httpx.TransportError as error:
+            trouble = error
+        if done <= before:
+            raise trouble
+
+
+def _chosen(repository: str, told: Any, wanted: str) -> _File:
+    there = {str(each["rfilename"]): each for each in told["siblings"] if str(each["rfilename"]).endswith(".gguf")}
     ending = re.compile(rf"(?:^|[-._/]){re.escape(wanted)}\.gguf$", re.IGNORECASE)
-    found = [each for each in there if each.rfilename == wanted] or [
-        each for each in there if ending.search(each.rfilename)
-    ]
+    found = [name for name in there if name == wanted] or [name for name in there if ending.search(name)]
     if len(found) != 1:
-        names = ", ".join(each.rfilename for each in (found or there)[:_SHOWN]) or "no GGUF file"
+        names = ", ".join((found or list(there))[:_SHOWN]) or "no GGUF file"
         raise CommandError(f"{repository} has {len(found) or 'no'} files {wanted}", f"--gguf with one of {names}")
-    (one,) = found
-    path = PurePosixPath(one.rfilename)
+    (name,) = found
+    path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not NAME.fullmatch(path.name):
         raise CommandError(f"{repository} contains file names that lead outside it")
     if _PART.search(path.name):
         raise CommandError(f"{path.name} is one of several parts", "choose a file that is whole")
-    if one.lfs is None or not one.size:
-        raise CommandError(f"the hub does not tell the size and the hash of {one.rfilename}")
-    return _File(one.rfilename, int(one.size), str(one.lfs.sha256), str(info.sha))
+    lfs = there[name].get("lfs") or {}
+    sha256, size = str(lfs.get("sha256")), lfs.get("size")
+    if not _SHA256.fullmatch(sha256) or not isinstance(size, int) or size <= 0:
+        raise CommandError(f"the hub does not tell the size and the hash of {name}")
+    licence = (told.get("cardData") or {}).get("license") or "not named: read the model's card"
+    return _File(name, size, sha256, str(told["sha"]), str(licence))
 
 
-def _check_room(file: _File, draft: Path) -> None:
-    there = sum(each.lstat().st_size for each in draft.rglob("*") if each.is_file())
-    free = shutil.disk_usage(draft).free
+def _check_room(file: _File, part: Path) -> int:
+    """The free bytes of the disk. Raises CommandError if they are too few."""
+    there = part.stat().st_size if part.is_file() else 0
+    folder = part.parents[1]
+    free = shutil.disk_usage(folder).free
     if file.size - there > free:
-        raise CommandError(
-            f"{file.name} has {file.size / _GB:.2f} GB, and {free / _GB:.2f} GB are free in {draft.parent}"
-        )
+        raise CommandError(f"{file.name} has {file.size / _GB:.2f} GB, and {free / _GB:.2f} GB are free in {folder}")
+    return free
 
 
-def _take(file: _File, draft: Path, place: Path, source: dict[str, str]) -> None:
+def _take(file: _File, part: Path, place: Path, source: dict[str, str]) -> None:
     """Check what was fetched, and make it a model. Raises CommandError."""
-    fetched = draft / file.name
-    digest = hashlib.sha256()
-    with open_regular(fetched) as opened:
+    draft, digest = part.parent, hashlib.sha256()
+    with open_regular(part) as opened:
         while chunk := opened.read(_CHUNK):
             digest.update(chunk)
-    if fetched.is_symlink() or digest.hexdigest() != file.sha256 or gguf_in(fetched) is None:
+    final = draft / PurePosixPath(file.name).name
+    part.rename(final)
+    if digest.hexdigest() != file.sha256 or gguf_in(final) is None:
         shutil.rmtree(draft)
         raise CommandError(f"{file.name} is not what the hub announced, and was deleted", "fetch it again")
     # A model's format is known by its name, and some files have none but their quantisation.
-    named = _model_of(source["repository"])
-    final = draft / (f"{named}-{fetched.name}" if _UNNAMED.fullmatch(fetched.name) else fetched.name)
-    fetched.rename(final)
+    if _UNNAMED.fullmatch(final.name):
+        final = final.rename(draft / f"{_model_of(source['repository'])}-{final.name}")
     _clear(draft, [final])
     (draft / SOURCE_FILE).write_text(json.dumps(source) + "\n", encoding="utf-8")
     draft.rename(place)

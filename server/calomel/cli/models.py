@@ -108,13 +108,14 @@ def use(
     It writes the choice under [server] in your own calomel.toml, and names the editors whose own settings win.
     """
     from calomel.cli import choice
+    from calomel.infer.remote import with_scheme
 
     if upstream is None and name is None:
         raise InputError("no model is named", "calomel models use NAME; calomel models list has the names")
     if upstream is not None:
         key = None if upstream_key_file is None else str(upstream_key_file.expanduser().absolute())
         more = {"upstream_model": name, "upstream_key_file": key}
-        wanted = {"upstream": upstream, **{key: value for key, value in more.items() if value is not None}}
+        wanted = {"upstream": with_scheme(upstream), **{key: value for key, value in more.items() if value is not None}}
         later = choice.why_silent(wanted)
     else:
         wanted = {"model": choice.name_of(name or "")}
@@ -344,6 +345,7 @@ def fetch(
     gguf: Annotated[str | None, typer.Option(metavar="FILE", help="Fetch only this GGUF file.")] = None,
     name: Annotated[str | None, typer.Option(help="Folder name to store it under. Default: owner--name.")] = None,
     use: Annotated[bool, typer.Option("--use", help="Choose it for all editors.")] = False,
+    lines: Annotated[bool, typer.Option("--lines", hidden=True)] = False,
     device: _Chosen = None,
     edits: _Edits = False,
 ) -> None:
@@ -356,7 +358,9 @@ def fetch(
         raise InputError("--device and --edits belong to the choice", "add --use")
     repo, _, revision = repository.partition("@")
     repo, _, quant = repo.partition(":")
-    folder, commit = _fetched(repo, revision or None, name, gguf or quant)
+    folder, commit = _fetched(repo, revision or None, name, gguf or quant, lines=lines)
+    if lines:
+        return
     say(f"{folder} (revision {commit})")
     if use:
         from calomel.cli import choice
@@ -373,10 +377,10 @@ _WANTED: Final = ("*.safetensors", "*.json", "merges.txt", "*.jinja", "LICENSE*"
 _COMMIT: Final = 40
 
 
-def _fetched(repository: str, revision: str | None, name: str | None, gguf: str) -> tuple[Path, str]:
+def _fetched(repository: str, revision: str | None, name: str | None, gguf: str, *, lines: bool) -> tuple[Path, str]:
     """Fetch `repository` (owner/name) at `revision` (None: the newest) atomically; returns its folder and commit.
 
-    With `gguf`, it fetches only the file of that name or quantisation.
+    With `gguf`, it fetches only the file of that name or quantisation, with `lines` as `fetch_gguf` does.
 
     Raises CommandError.
     """
@@ -396,7 +400,7 @@ def _fetched(repository: str, revision: str | None, name: str | None, gguf: str)
         if os.environ.get(variable, "") not in {"", "0"}:
             raise CommandError(f"{variable} forbids downloads", f"unset {variable}")
     if gguf:
-        return place, fetch_gguf(repository, revision, gguf, place)
+        return place, fetch_gguf(repository, revision, gguf, place, lines=lines)
     draft = place.with_name(f".{target}.{os.getpid()}")
     try:
         commit = _download(repository, revision, draft)

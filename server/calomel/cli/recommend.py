@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -124,11 +123,10 @@ def commands(model: Recommended, kind: Kind, servers: Sequence[Running] = (), *,
     elif _is_here(model):
         yield f"calomel models use {model.repository}{_DEVICES.get(kind, '')}{only}"
     else:
-        missing = [name for name, package in _INSIDE.items() if find_spec(package) is None]
-        if missing:
+        if not has_llama:
             from calomel.infer.extras import installing
 
-            yield f"{installing(shlex.quote('calomel[' + ','.join(missing) + ']'))} &&"
+            yield installing("'calomel[llama]'") + " &&"
         yield f"{fetched(model, kind)}{only}"
 
 
@@ -139,7 +137,6 @@ def _is_here(model: Recommended) -> bool:
 
 
 _DEVICES: Final[dict[Kind, str]] = {"apple": " --device mps"}
-_INSIDE: Final = {"hub": "huggingface_hub", "llama": "xllamacpp"}
 
 
 def fetched(model: Recommended, kind: Kind) -> str:

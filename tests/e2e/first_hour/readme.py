@@ -18,8 +18,9 @@ _SECTION: Final = re.compile(
     r"^## Connect your editor\s*$(.*?^## Check that it works\s*$.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL
 )
 _START: Final = re.compile(r"^## Quick start\s*$.*?^```sh\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
+_CHOICE: Final = re.compile(r"^## Choose your model\s*$(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
-_EDITOR: Final = re.compile(r"^\*\*(.+?)\*\*", re.MULTILINE)
+_BOLD: Final = re.compile(r"^\*\*(.+?)\*\*", re.MULTILINE)
 _FILE: Final = re.compile(r"[Ss]ave this as `([^`]+)`")
 _CHANGE: Final = re.compile(r"[Cc]hange `([^`]+)` in the first line to `([^`]+)`")
 
@@ -31,6 +32,7 @@ class FirstHour:
     Attributes:
         first: shell lines for everybody, in order.
         editors: by the editor's name, those for its users, in order.
+        ways: by what answers, those that choose another model, in order.
         file: name of the file to type in.
         text: of it.
         old: what is to be changed in its first line.
@@ -39,6 +41,7 @@ class FirstHour:
 
     first: tuple[str, ...]
     editors: dict[str, tuple[str, ...]]
+    ways: dict[str, tuple[str, ...]]
     file: str
     text: str
     old: str
@@ -58,27 +61,26 @@ class FirstHour:
 def read(path: Path) -> FirstHour:
     """Read it. Raises ValueError where something is missing."""
     readme = path.read_text(encoding="utf-8")
-    start, section = _START.search(readme), _SECTION.search(readme)
-    if start is None or section is None:
-        raise ValueError("the README has no quick start, or no section on connecting an editor")
+    start, section, choice = _START.search(readme), _SECTION.search(readme), _CHOICE.search(readme)
+    if start is None or section is None or choice is None:
+        raise ValueError("the README has no quick start, or no section on connecting an editor or choosing a model")
     words = section[1]
-    first: list[str] = start[1].splitlines()
-    editors: dict[str, tuple[str, ...]] = {}
-    text, end = "", 0
-    for block in _BLOCK.finditer(words):
-        named = _EDITOR.findall(words, end, block.start())
-        end = block.end()
-        lines = tuple(line for line in block[2].splitlines() if line.strip())
-        if block[1] != "sh":
-            text = block[2]
-        elif named:
-            editors[named[-1]] = lines
-        else:
-            first += lines
+    text = next((block[2] for block in _BLOCK.finditer(words) if block[1] != "sh"), "")
     file, change = _FILE.search(words), _CHANGE.search(" ".join(words.split()))
-    if not first or not text or file is None or change is None:
-        raise ValueError("the README's section on editors lacks its commands, its file or its edit")
-    return FirstHour(tuple(first), editors, file[1], text, change[1], change[2])
+    if not text or file is None or change is None:
+        raise ValueError("the README's section on editors lacks its file or its edit")
+    first = tuple(start[1].splitlines())
+    return FirstHour(first, _named(words), _named(choice[1]), file[1], text, change[1], change[2])
+
+
+def _named(words: str) -> dict[str, tuple[str, ...]]:
+    """The shell lines of a section, each block by the bold words before it."""
+    found, end = {}, 0
+    for block in _BLOCK.finditer(words):
+        if block[1] == "sh":
+            found[_BOLD.findall(words, end, block.start())[-1]] = tuple(block[2].splitlines())
+        end = block.end()
+    return found
 
 
 # One shell for all commands of the README, as somebody has one open: what it exports stays.

@@ -25,13 +25,16 @@ _LOOKS: Final = 4
 Note = Callable[[str], None]
 
 
-def visit_neovim(program: Path, project: Path, hour: FirstHour, environment: dict[str, str], note: Note) -> None:
-    """Open the file, change the name, and press Tab until it is done. Raises AssertionError."""
+def visit_neovim(
+    program: Path, project: Path, hour: FirstHour, environment: dict[str, str], note: Note, model: str
+) -> None:
+    """Open the file, change the name, and press Tab until it is done, with this model. Raises AssertionError."""
     (project / hour.file).write_text(hour.text, encoding="utf-8")
     with Neovim(program, project, own=("-i", "NONE"), surroundings=environment) as neovim:
         neovim.seconds = START_SECONDS
         neovim.command(f"edit {hour.file}")
         neovim.until(neovim.is_served, "the model is there")
+        assert model in neovim.status(), neovim.status()
         note("the editor has the file, and the model is loaded")
         neovim.type(f"/{hour.old}<CR>cw{hour.new}<Esc>")
         assert neovim.text() == hour.typed.rstrip("\n")
@@ -107,11 +110,12 @@ def _offered(workbench: Workbench) -> bool:
 
 
 def visit_vscode(
-    programs: Programs, project: Path, home: Path, hour: FirstHour, environment: dict[str, str], note: Note
+    programs: Programs, project: Path, home: Path, hour: FirstHour, environment: dict[str, str], note: Note, model: str
 ) -> None:
-    """Open the file, change the name, and press Tab until it is done. Raises AssertionError."""
+    """Open the file, change the name, and press Tab until it is done, with this model. Raises AssertionError."""
     with Visited(programs, project, home, environment) as workbench:
         workbench.until(lambda: workbench.status()[0] == "Calomel", "the model is there")
+        assert model in workbench.status()[1], workbench.status()
         workbench.open(hour.text, hour.file)
         note("the editor has the file, and the model is loaded")
         column = hour.text.index(hour.old) + 1

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from tests.cli.hub import hub_with
 from tests.editors.neovim.neovim import PLUGIN, Neovim
 from tests.editors.programs import REPOSITORY
 from tests.server._upstreams import Play, llama_cpp, served
@@ -162,6 +163,10 @@ def choose(neovim: Neovim, label: str) -> None:
     """Pick a model from the list."""
     code = """
     vim.ui.select = function(items, options, done)
+        if options.kind == "lsp_message" then
+            _G.asked = options.prompt
+            return done(items[1])
+        end
         _G.listed = vim.tbl_map(options.format_item, items)
         done(vim.iter(items):find(function(item) return item.label == _G.wanted end))
     end
@@ -203,10 +208,55 @@ def test_another_model_is_chosen_of_those_that_run_here_and_is_kept(bare: Neovim
 def test_a_model_that_does_not_answer_is_told_and_the_old_one_stays(bare: Neovim) -> None:
     bare.setup()
     bare.open("\n")
-    bare.command("CalomelModel http://127.0.0.1:9")
-    wanted = "Calomel: scripted stays in use, because the other model does not answer: no server answers at http://127.0.0.1:9"
+    bare.command("CalomelModel localhost:9")
+    wanted = "Calomel: scripted stays in use: no server answers at http://localhost:9: start it"
     bare.until(lambda: any(each.startswith(wanted) for each in bare.messages()), "the reason")
     assert bare.status().startswith("scripted: ready")
     bare.command("CalomelModel nowhere")
     wanted = "Calomel: unknown model nowhere; :CalomelModel lists the known ones"
     bare.until(lambda: wanted in bare.messages(), "the name is unknown")
+
+
+def test_a_server_that_dies_is_told_nano_answers_meanwhile_and_it_is_back_by_itself(bare: Neovim) -> None:
+    def told(*parts: str) -> None:
+        bare.until(lambda: any(all(part in each for part in parts) for each in bare.messages()), " ".join(parts))
+
+    llama = llama_cpp(Play(tokens=("of_llama", "(x)")))
+    with served(llama) as url:
+        address = f"localhost:{url.rpartition(':')[2]}"
+        bare.setup()
+        bare.script(fill="of_nano(x)")
+        bare.open("\n")
+        bare.command(f"CalomelModel {address}")
+        told(f"It answers through llama.cpp at http://{address}.")
+        bare.type("ix = ")
+        bare.until_ghost("of_llama(x)")
+    bare.type("<CR>y = ")
+    told(f"llama.cpp at http://{address} stopped answering", ":CalomelModel meanwhile uses nano")
+    bare.type("<Esc>")
+    bare.command("CalomelModel meanwhile")
+    told(f"scripted answers until llama.cpp at http://{address} is back.")
+    bare.type("oz = ")
+    bare.until_ghost("of_nano(x)")
+    with served(llama, int(address.rpartition(":")[2])):
+        bare.until(lambda: bare.status().startswith("Qwen2.5-Coder-1.5B-Q8_0: ready"), "it is back")
+        bare.type("<CR>v = ")
+        bare.until_ghost("of_llama(x)")
+
+
+def test_a_model_that_is_not_here_is_downloaded_once_the_user_agrees(bare: Neovim) -> None:
+    with hub_with({"small-Q8_0.gguf": b"GGUF" + bytes(5_000_000)}) as hub:
+        bare.script(hub=f"http://127.0.0.1:{hub.server_port}")
+        bare.setup()
+        bare.open("\n")
+        choose(bare, "Small")
+        offered = "Small (download, 0.5 GB, MIT; for text at the cursor)"
+        bare.until(lambda: offered in (bare.lua("return _G.listed") or ()), "it is offered")
+        bare.until(lambda: bare.lua("return _G.asked") is not None, "it is asked about")
+        asked = "Download small-Q8_0.gguf from the Hugging Face hub (0.01 GB, licence mit)? "
+        assert bare.lua("return _G.asked").startswith(asked)
+        bare.until(
+            lambda: "Calomel: scripted is ready. It runs on this machine's CPU." in bare.messages(), "it answers"
+        )
+        assert bare.lua("return require('calomel.config').current.settings.server.model") == "me/small"
+        assert (bare.folder / "xdg_data_home" / "calomel" / "models" / "me--small" / "small-Q8_0.gguf").exists()

@@ -62,7 +62,7 @@ def test_where_there_is_no_program_the_command_installs_one_which_then_suggests(
     bare.until(bare.is_served, "the file that is open is served")
     first, *_, last = uv.asked()
     assert first.startswith(f"venv --python >=3.11,<3.14 {storage(bare)}/")
-    assert last.endswith(f"/bin/python {wheel}[engine]")
+    assert last.endswith(f"/bin/python {wheel}[engine,llama]")
     bare.script(fill={"x = ": "value_of(x)"})
     bare.type("ix = ")
     bare.until_ghost("value_of(x)")
@@ -128,7 +128,7 @@ def test_another_version_is_named_and_updated_and_serves_until_then(bare: Neovim
     bare.command(f"CalomelInstall {wheel}")
     bare.until(lambda: before not in bare.lua("return vim.api.nvim_get_proc_children(vim.fn.getpid())"), "it ends")
     bare.until(bare.is_served, "the new one serves")
-    assert uv.asked()[-1].endswith(f" {wheel}[engine]")
+    assert uv.asked()[-1].endswith(f" {wheel}[engine,llama]")
     assert bare.lua("return require('calomel.config').current.cmd[1]") != str(old)
 
 

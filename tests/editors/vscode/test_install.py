@@ -35,7 +35,7 @@ def test_without_a_server_one_is_offered_and_a_click_installs_it(start: Starter,
     workbench.until_toast("installing the server", "Resolved 70 packages")
     first, *_, last = uv.asked()
     assert first.startswith(f"venv --python >=3.11,<3.14 {storage(workbench)}/")
-    assert last.endswith(f"/bin/python {wheel}[engine]")
+    assert last.endswith(f"/bin/python {wheel}[engine,llama]")
     # Taken back.
     workbench.click("Cancel")
     until_bar(workbench, "Calomel: installation cancelled")
@@ -84,6 +84,6 @@ def test_one_on_the_path_is_taken_and_another_version_of_ours_is_offered_to_be_u
     until_bar(workbench, "Calomel: version 7.0 of the server is installed")
     workbench.until(lambda: workbench.server_pids() not in ([], [before]), "another server")
     workbench.until_status("Calomel")
-    assert uv.asked()[-1].endswith(f" {wheel}[engine]")
+    assert uv.asked()[-1].endswith(f" {wheel}[engine,llama]")
     workbench.until(lambda: not workbench.toasts(), "its progress is gone")
     assert old.exists()

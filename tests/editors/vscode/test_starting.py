@@ -6,6 +6,7 @@ import os
 import signal
 
 import pytest
+from tests.cli.hub import hub_with
 from tests.editors.shared import FAR, HEAD, RENAME
 from tests.editors.vscode.workbench import Starter
 from tests.lsp.program import SCRIPTED
@@ -78,6 +79,60 @@ def test_another_model_is_chosen_of_those_that_run_here(start: Starter) -> None:
     workbench.until(lambda: "nano" in workbench.see("focusedRow"), "it can be picked")
     workbench.press("Enter")
     workbench.until(lambda: "scripted is ready." in workbench.status()[1], "nano is there again")
+
+
+def test_a_model_that_is_not_here_is_downloaded_once_the_user_agrees(start: Starter) -> None:
+    with hub_with({"small-Q8_0.gguf": b"GGUF" + bytes(5_000_000)}) as hub:
+        workbench = start()
+        workbench.warm_up()
+        workbench.script(hub=f"http://127.0.0.1:{hub.server_port}")
+        workbench.command("Calomel: Choose a Model")
+        offered = "download, 0.5 GB, MIT; for text at the cursor"
+        workbench.until(lambda: offered in str(workbench.see("quickRows")), "it is offered")
+        workbench.ask("insert", text="Small")
+        workbench.until(lambda: offered in workbench.see("focusedRow"), "it can be picked")
+        workbench.press("Enter")
+        workbench.until_toast("Download small-Q8_0.gguf from the Hugging Face hub (0.01 GB, licence mit)?")
+        workbench.click("Download")
+        settings = workbench.data / "Machine" / "settings.json"
+        workbench.until(lambda: '"calomel.server.model": "me/small"' in settings.read_text(), "it is used")
+
+
+def test_a_server_that_dies_is_told_nano_answers_meanwhile_and_it_is_back_by_itself(start: Starter) -> None:
+    llama = llama_cpp(Play(tokens=("of_llama", "(x)")))
+    workbench = start()
+    workbench.warm_up()
+
+    def give(address: str) -> None:
+        workbench.command("Calomel: Choose a Model")
+        workbench.until(lambda: "nano" in str(workbench.see("quickRows")), "models are listed")
+        workbench.ask("insert", text="another address")
+        workbench.until(lambda: "another address" in workbench.see("focusedRow"), "an address can be given")
+        workbench.press("Enter")
+        workbench.until(lambda: workbench.see("quickInput") == "localhost:8080", "the usual one is there")
+        workbench.ask("insert", text=address)
+        workbench.press("Enter")
+
+    give("localhost:9")
+    workbench.until_toast("scripted stays in use: no server answers at http://localhost:9: start it")
+    assert "scripted is ready" in workbench.status()[1]
+    workbench.clear_toasts()
+    with served(llama) as url:
+        address = f"localhost:{url.rpartition(':')[2]}"
+        give(address)
+        through = f"It answers through llama.cpp at http://{address}."
+        workbench.until(lambda: through in workbench.status()[1], "the model is there")
+        workbench.offered("\n", (1, 1), "x = ", "of_llama(x)")
+    workbench.script(fill="of_nano(x)")
+    workbench.open("\n")
+    workbench.type("y = ")
+    workbench.until_toast(f"llama.cpp at http://{address} stopped answering")
+    workbench.click("Use nano meanwhile")
+    workbench.until(lambda: "scripted answers until" in workbench.status()[1], "nano answers")
+    workbench.offered("\n", (1, 1), "z = ", "of_nano(x)", fill="of_nano(x)")
+    with served(llama, int(address.rpartition(":")[2])):
+        workbench.until(lambda: through in workbench.status()[1], "it is back")
+        workbench.offered("\n", (1, 1), "v = ", "of_llama(x)")
 
 
 def test_the_model_reads_what_stands_around_a_resting_cursor_before_it_is_asked(start: Starter) -> None:

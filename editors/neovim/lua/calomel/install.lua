@@ -225,9 +225,9 @@ function M.run(wheel)
         say(NO_TOOL, vim.log.levels.ERROR)
         return
     end
-    -- The extra that nano needs, as pip and uv read it.
-    local wanted = vim.startswith(requirement, "https://") and "calomel[engine] @ " .. requirement
-        or requirement .. "[engine]"
+    -- The extras that nano and GGUF files need, as pip and uv read it.
+    local wanted = vim.startswith(requirement, "https://") and "calomel[engine,llama] @ " .. requirement
+        or requirement .. "[engine,llama]"
     local all = { make, joined(install, wanted) }
     if small then
         table.insert(all, 2, joined(install, SMALL_TORCH))

@@ -11,7 +11,7 @@ local LARGER = "Show larger models for this machine"
 ---@class calomel.Model
 ---@field label string
 ---@field detail string
----@field settings table<string, any> Those of the section `server` that choose it.
+---@field settings table<string, any> Those of the section `server` that choose it, or `fetch`: what is to be downloaded.
 ---@field current boolean
 
 ---@param message string
@@ -41,13 +41,32 @@ local function recommend()
     end)
 end
 
+--- Show how far the download of a model is.
+---@param client vim.lsp.Client
+---@return integer autocmd
+local function show_download(client)
+    return vim.api.nvim_create_autocmd("LspProgress", {
+        pattern = "report",
+        callback = function(event)
+            local value = event.data.params.value
+            if event.data.client_id == client.id and value.title == "Calomel: download" then
+                vim.api.nvim_echo({ { value.message } }, false, {})
+            end
+        end,
+    })
+end
+
 --- Move to a model, once it answers.
 ---@param client vim.lsp.Client
 ---@param label string
 ---@param settings table<string, any>
 local function use(client, label, settings)
     say(("asking %s; until it answers, nothing changes"):format(label))
+    local watch = settings.fetch and show_download(client)
     server.execute(client, "useModel", { settings }, function(err, answer)
+        if watch then
+            vim.api.nvim_del_autocmd(watch)
+        end
         if err or type(answer.settings) ~= "table" then
             say(err and err.message or answer.message, vim.log.levels.WARN)
             return
@@ -101,10 +120,6 @@ function M.choose(name)
         end)
         return
     end
-    if name:match("^https?://") then
-        use(client, name, { upstream = name })
-        return
-    end
     server.execute(client, "models", {}, function(err, answer)
         if err then
             say(err.message, vim.log.levels.WARN)
@@ -119,6 +134,10 @@ function M.choose(name)
                 use(client, name, model.settings)
                 return
             end
+        end
+        if name:find("://", 1, true) or (name .. "/"):find(":%d+/") then
+            use(client, name, { upstream = name })
+            return
         end
         say(("unknown model %s; :CalomelModel lists the known ones"):format(name), vim.log.levels.WARN)
     end)
