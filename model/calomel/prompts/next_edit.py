@@ -151,8 +151,9 @@ EDIT_FORMATS: Final[Mapping[str, EditFormat]] = {
 _CALLED: Final = {
     "zeta2": re.compile(r"zeta[-_ ]?2(?![-_.]?1)", re.IGNORECASE),
     "zeta2.1": re.compile(r"zeta[-_ ]?2[-_.]1", re.IGNORECASE),
-    "sweep": re.compile(r"sweep-next-edit(?!-v2)", re.IGNORECASE),
-    "sweep-v2": re.compile(r"sweep-next-edit-v2", re.IGNORECASE),
+    # Files of the first models that end in `.v2` answer the second format: recorded answers (`calomel bench edits`).
+    "sweep": re.compile(r"sweep-next-edit(?!-v2|\S*\.v2\b)", re.IGNORECASE),
+    "sweep-v2": re.compile(r"sweep-next-edit(-v2|\S*\.v2\b)", re.IGNORECASE),
 }
 
 
