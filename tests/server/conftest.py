@@ -78,6 +78,7 @@ class FakeFiller:
             seconds=0.02,
             result=self.result,
             trimmed=self.trimmed,
+            estimated=False,
         )
 
     async def _wait(self, done: int) -> None:

@@ -63,7 +63,8 @@ class Filler:
             raise EngineStoppedError
         await asyncio.sleep(SECONDS)
         return types.SimpleNamespace(text="done", finish_reason="stop", prompt_tokens=1, completion_tokens=1,
-                                     cached_tokens=0, steps=1, forwards=1, seconds=0.1, confidence=1.0, trimmed=False,
+                                     cached_tokens=0, steps=1, forwards=1, seconds=0.1, confidence=1.0,
+                                     trimmed=False, estimated=False,
                                      result=types.SimpleNamespace(prefill_seconds=0.0, denoise_seconds=0.1))
 
     async def stream(self, request):
