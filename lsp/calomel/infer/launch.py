@@ -330,14 +330,12 @@ def find_or_start(settings: ServerSettings) -> Endpoint:
     return _endpoint(wish, _found_or_started(wish))
 
 
-def find(settings: ServerSettings) -> Endpoint | None:
+def find(settings: ServerSettings) -> ServerRecord | None:
     """A running server of this user, version, model and device; None if there is none. Blocks.
 
     Raises CompleterError if the model cannot be found.
     """
-    wish = _wish(settings)
-    record = running(wish)
-    return None if record is None else _endpoint(wish, record)
+    return running(_wish(settings))
 
 
 def _found_or_started(wish: Wish) -> ServerRecord:
@@ -396,13 +394,9 @@ def shared_path(program: str, weights: str, device: str, *options: str) -> Path:
 def running(wish: Wish) -> ServerRecord | None:
     """A running server that fits `wish`: the shared one, or one that the user started."""
     for path in (wish.path, runtime_file.default_path()) if wish.llama is None else (wish.path,):
-        try:
-            record = runtime_file.read(path)
-        except RuntimeFileError:
-            # Not trusted: treated as missing. Starting a server reports it if it is in the way.
-            continue
-        fits = record is not None and _fits(record, wish) and record.alive()
-        if record is not None and fits and answers(record, llama=wish.llama is not None):
+        # Starting a server reports a file that is not trusted if it is in the way.
+        record = runtime_file.live(path)
+        if record is not None and _fits(record, wish) and answers(record, llama=wish.llama is not None):
             return record
     return None
 

@@ -152,6 +152,14 @@ def read(path: Path) -> ServerRecord | None:
         raise RuntimeFileError(f"{path} is damaged: {error}") from None
 
 
+def live(path: Path) -> ServerRecord | None:
+    """The record in `path` if its server runs; a file that must not be trusted counts as none."""
+    with contextlib.suppress(RuntimeFileError):
+        record = read(path)
+        return record if record is not None and record.alive() else None
+    return None
+
+
 def check_folder(folder: Path) -> None:
     """Raise RuntimeFileError if others could put files there; FileNotFoundError if it does not exist."""
     status = folder.stat()

@@ -395,11 +395,11 @@ def measured(settings: Settings, clock: Callable[[], float] = time.perf_counter)
     """The speed of the model that editors ask; None for one that is too large to be opened for this."""
     from calomel.infer import llama_cpp
     from calomel.infer.client import ModelClient
-    from calomel.infer.launch import model_folder
+    from calomel.infer.launch import find, model_folder
 
     server = settings.server
     folder = None
-    if server.url is None and server.upstream is None and not is_running(server):
+    if server.url is None and server.upstream is None and find(server) is None:
         folder = model_folder(server.model) or nano_path()
         if weights_bytes(folder) > _LARGEST_BYTES or llama_cpp.opens(folder):
             return None
@@ -411,13 +411,6 @@ def measured(settings: Settings, clock: Callable[[], float] = time.perf_counter)
         return await connect(server) if folder is None else open_completer(folder, server.device)
 
     return asyncio.run(_measured(settings, ModelClient(opened, server), clock))
-
-
-def is_running(server: ServerSettings) -> bool:
-    """Whether there is a server of these settings already, which editors share. Raises CompleterError."""
-    from calomel.infer.launch import find
-
-    return find(server) is not None
 
 
 async def _measured(settings: Settings, client: ModelClient, clock: Callable[[], float]) -> Pace:

@@ -147,15 +147,10 @@ def configured(settings: ServeSettings) -> str | None:
 
 
 def _running(settings: ServeSettings) -> str | None:
-    from calomel.infer import runtime_file
-    from calomel.infer.runtime_file import RuntimeFileError, socket_in
+    from calomel.infer.runtime_file import default_path, live, socket_in
 
-    try:
-        record = runtime_file.read(settings.runtime_file or runtime_file.default_path())
-    except RuntimeFileError:
-        return None
-    at_port = record is not None and socket_in(record.url) is None
-    return record.url if record is not None and at_port and record.alive() else None
+    record = live(settings.runtime_file or default_path())
+    return record.url if record is not None and socket_in(record.url) is None else None
 
 
 def _token(settings: ServeSettings) -> Path | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from calomel.cli.checks import Finding, check_device, check_folder, fail, is_running, ok, warn
+from calomel.cli.checks import Finding, check_device, check_folder, fail, ok, warn
 from calomel.cli.editor import VS_CODES, Here, VsCode, mentioned, settings_of, zed_settings
 from calomel.infer.completer import CompleterError, ModelInfo
 from calomel.infer.remote import is_loopback
@@ -159,14 +159,14 @@ def _own(side: Side) -> Iterator[Finding]:
     """The model in a server of the editors' own; it is asked if it runs, and started by nobody but an editor."""
     from calomel.infer import llama_cpp
     from calomel.infer.extras import SET_UPSTREAM, has_engine, without_engine
-    from calomel.infer.launch import model_folder
+    from calomel.infer.launch import find, model_folder
     from calomel.weights import nano_path
 
     server, where = side.settings.server, f"{side.prefix}model in {side.name}"
     wrong = "choose another, or remove server.model to use nano"
     try:
         folder = model_folder(server.model) or nano_path()
-        running = is_running(server)
+        running = find(server) is not None
     except CompleterError as error:
         yield fail("editors' model", f"{error} ({where})", wrong)
         return

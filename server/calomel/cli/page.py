@@ -6,43 +6,42 @@ import asyncio
 import contextlib
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from calomel.cli.output import CommandError, say
+
+if TYPE_CHECKING:
+    from calomel.infer.runtime_file import ServerRecord
 
 _CHUNK: Final = 65_536
 
 
 def page() -> None:
     """Show the status page of the server that your editors share, until you press Ctrl+C."""
-    from calomel.infer import runtime_file
-    from calomel.infer.runtime_file import RuntimeFileError, socket_in
+    from calomel.infer.runtime_file import live, runtime_folder
 
-    found: list[tuple[str, str | None, str]] = []
-    for path in sorted(runtime_file.runtime_folder().glob("engine-*.json")):
-        with contextlib.suppress(RuntimeFileError):
-            record = runtime_file.read(path)
-            if record is not None and record.alive():
-                found.append((record.url, record.token, Path(record.model or "nano").name))
-    if not found:
+    servers = list(filter(None, map(live, sorted(runtime_folder().glob("engine-*.json")))))
+    if not servers:
         raise CommandError("no editor has started a server", "open a file in your editor, or run `calomel serve`")
     try:
-        asyncio.run(_show([(socket_in(url), url, token, model) for url, token, model in found]))
+        asyncio.run(_show(servers))
     except KeyboardInterrupt:
         return
 
 
-async def _show(servers: list[tuple[str | None, str, str | None, str]]) -> None:
+async def _show(servers: list[ServerRecord]) -> None:
+    from calomel.infer.runtime_file import socket_in
+
     async with contextlib.AsyncExitStack() as stack:
-        for path, there, token, model in servers:
-            url = there
+        for server in servers:
+            url, path = server.url, socket_in(server.url)
             if path is not None:
                 listener = await asyncio.start_server(_Forwarder(path), "127.0.0.1", 0)
                 await stack.enter_async_context(listener)
                 url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
             # Other outputs than a terminal are kept in logs.
-            password = f"password: {token}" if sys.stdout.isatty() else "password: in the runtime file"
-            say(f"{model}: {url}/  {password}")
+            password = f"password: {server.token}" if sys.stdout.isatty() else "password: in the runtime file"
+            say(f"{Path(server.model or 'nano').name}: {url}/  {password}")
         sys.stdout.flush()
         await asyncio.Event().wait()
 

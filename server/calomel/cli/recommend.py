@@ -51,7 +51,11 @@ def recommend(
     if guide:
         say(machines_table().rstrip("\n"))
         return
-    machine, servers = this_machine(), _servers()
+    import asyncio
+
+    from calomel.infer.upstream.running import running
+
+    machine, servers = this_machine(), asyncio.run(running())
     row = row_for(machine, device, memory_gib, cores)
     place, free = _disk()
     say(f"This machine: {_described(machine)}, {free / _GB:.1f} GB of disk free for {place}.")
@@ -167,14 +171,6 @@ def _present(servers: Sequence[Running]) -> Iterator[str]:
     yield "llama.cpp inside (extra llama)" if find_spec("xllamacpp") else "no llama.cpp inside (extra llama)"
     yield "Calomel's own engine (extra engine)" if has_engine() else "no engine of Calomel's own (extra engine)"
     yield ", ".join(f"{each.title} at {each.url}" for each in servers) or "no model server at the usual ports"
-
-
-def _servers() -> list[Running]:
-    import asyncio
-
-    from calomel.infer.upstream.running import running
-
-    return asyncio.run(running())
 
 
 def _disk() -> tuple[Path, int]:
