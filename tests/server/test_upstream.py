@@ -902,7 +902,7 @@ def test_a_window_that_only_a_refusal_tells_is_that_of_the_same_question(*, mute
     ("name", "route", "told"),
     [
         ("llama.cpp", "/completion", {"grammar": 'root ::= " \\"" [^\\x00]*'}),
-        ("vllm", "/v1/completions", {"structured_outputs": {"regex": '\\ "(.|\\n)*'}}),
+        ("vllm", "/v1/completions", {"structured_outputs": {"regex": ' "(.|\\n)*'}}),
     ],
 )
 def test_a_server_is_told_how_the_word_at_the_cursor_begins(
