@@ -24,6 +24,8 @@ from tests.server.conftest import until
 
 CACHE = platformdirs.user_cache_path("calomel", appauthor=False) / "tests"
 SPECIAL = ("<|endoftext|>", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|repo_name|>", "<|file_sep|>")
+# What `transformers serve` needs beyond what Calomel has.
+SERVING = ("serving", "openai", "jiter", "distro", "sniffio", "accelerate")
 WIDTH, HEADS, HIDDEN = 64, 4, 128
 SERVE = """
 import sys, time

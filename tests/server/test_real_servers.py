@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 from tests.families.test_real_weights import gguf  # noqa: F401 (a fixture)
-from tests.server._llama_cpp import CACHE, packages, ready
+from tests.server._llama_cpp import CACHE, SERVING, packages, ready
 from tests.server.conftest import until
 
 from calomel.infer.completer import Fill, FillRequest
@@ -106,8 +106,7 @@ class Server:
         if self._name == "vllm":
             return [str(VLLM), "serve", *EAGER, *place, str(self._folder)], {}
         program = str(Path(sys.executable).with_name("transformers"))
-        wanted = packages("serving", "openai", "jiter", "distro", "sniffio", "accelerate")
-        return [program, "serve", *place, "--device", "cpu", str(self._folder)], wanted
+        return [program, "serve", *place, "--device", "cpu", str(self._folder)], packages(*SERVING)
 
     def start(self) -> None:
         command, surroundings = self._command()
