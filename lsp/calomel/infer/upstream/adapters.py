@@ -38,6 +38,8 @@ _MERCURY_WINDOW: Final = 32_000
 _MERCURY_MODEL: Final = "mercury-edit-2"
 _NOT_FOUND: Final = 404
 _SERVER_ERROR: Final = 500
+# What regular expressions of any kind want escaped; some refuse a backslash before anything else, such as a space.
+_SIGNS: Final = re.compile(r"[\\^$.|?*+()\[\]{}]")
 # A field that the server rejects; `llama_cpp.server` answers 500 to log-probabilities without `logits_all`.
 _REFUSED_FIELD: Final = frozenset({400, 422, 500})
 
@@ -96,7 +98,8 @@ class OpenAi(Adapter):
         if stop:  # `transformers serve` does not take an empty list
             body["stop"] = [*dict.fromkeys(stop)][:_MOST_STOPS]
         if ask.begin:
-            body["structured_outputs"] = {"regex": f"{re.escape(ask.begin)}(.|\\n)*"}
+            begun = _SIGNS.sub(r"\\\g<0>", ask.begin)
+            body["structured_outputs"] = {"regex": f"{begun}(.|\\n)*"}
         if self._log_probs:
             body["logprobs"] = 1
         finish: FinishReason | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from math import nan
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -100,9 +101,7 @@ class LlamaCpp(Adapter):
         async with aclosing(events):
             async for event in events:
                 data = record(event)
-                log_probs = tuple(
-                    number(record(each).get("logprob")) for each in items(data.get("completion_probabilities"))
-                )
+                log_probs = tuple(map(_log_prob, items(data.get("completion_probabilities"))))
                 over = data.get("stop") is True
                 timings = record(data.get("timings"))
                 kept, read = whole(timings.get("cache_n")), whole(timings.get("prompt_n"))
@@ -135,6 +134,13 @@ class LlamaCpp(Adapter):
         """The number of tokens that the model has for those of a format."""
         body = {"content": "".join(form.marks), "parse_special": True, **self._named}
         return len(items(record(await self._exchange.post("/tokenize", body)).get("tokens")))
+
+
+def _log_prob(token: Any) -> float:
+    """NaN also for a token that a draft model proposed: it comes with probability 1, and without the likeliest ones."""
+    found = record(token)
+    value = number(found.get("logprob"))
+    return nan if value == 0 and not found.get("top_logprobs") else value
 
 
 def _file_name(props: dict[str, Any]) -> str:
