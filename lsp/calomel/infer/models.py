@@ -40,11 +40,9 @@ class Models:
         self.clock, self.sleep = self.text.clock, self.text.sleep
 
     @classmethod
-    def of(cls, client: ModelClient, edits: ModelClient | None = None) -> Self:
-        """Models of which there are clients already."""
-        models = cls(lambda _: client, client.server)
-        models.edits = edits
-        return models
+    def of(cls, client: ModelClient) -> Self:
+        """One model for both, of which there is a client already."""
+        return cls(lambda _: client, client.server)
 
     def _other(self) -> ModelClient | None:
         server = self.server.for_edits

@@ -181,8 +181,6 @@ class Row:
         return self.text.memory + self.edits.memory <= (memory or self.memory)
 
 
-# On two cores, by the size, what Qwen's tokens make a model read again at each key takes half a billion parameters
-# some four seconds (an estimate).
 ON_A_CPU: Final = (
     "On few cores it may be too slow. Measured here: on two, in llama.cpp, SmolLM2-135M in eight bits read 1,800 "
     "tokens in 5.7 s, then answered each key in 150 ms; four times the size takes about four times as long."

@@ -14,7 +14,7 @@ import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Self, TypeVar, cast
 
@@ -31,7 +31,6 @@ from calomel.infer.completer import (
     EngineTimings,
     Fill,
     FillRequest,
-    FinishReason,
     ModelInfo,
     Occupancy,
     UnsupportedError,
@@ -45,13 +44,13 @@ from calomel.infer.door import Door, Sent
 from calomel.infer.runtime_file import socket_in
 from calomel.infer.upstream.adapter import Adapter, Ask, Known, Piece
 from calomel.infer.upstream.adapters import adapter_of
+from calomel.infer.upstream.answer import Answer
 from calomel.infer.upstream.exchange import Exchange, Target, UpstreamError
+from calomel.infer.upstream.room import fitted, in_time, size
 from calomel.infer.upstream.running import TITLES
-from calomel.prompts.fim_tokens import FimFormat, unescape
 from calomel.prompts.grammar import AnswerForm
 from calomel.prompts.next_edit import EDIT_FORMATS, MERCURY_REGION, EditFormat, format_called
-from calomel.prompts.own import diff_text
-from calomel.prompts.parts import Excerpt, Hunk, PromptParts, RegionBounds
+from calomel.prompts.parts import RegionBounds
 from calomel.selectivity.record import SourceClass
 
 _log = logging.getLogger("calomel.server")
@@ -73,83 +72,6 @@ class _Account:
 
     prefill_seconds: float = 0.0
     denoise_seconds: float = 0.0
-
-
-@dataclass(slots=True)
-class _Answer:
-    """A growing answer: pieces of text, each with the log-probabilities of its tokens.
-
-    Attributes:
-        owed: what it must begin with: the end of the text before the hole.
-        form: whose tokens are broken up in the text around the hole; None if none are.
-        estimate: of the tokens of the prompt, for servers that count none, or only at an end that is not awaited.
-    """
-
-    owed: str = ""
-    form: FimFormat | None = None
-    whole: str = ""
-    pieces: list[Piece] = field(default_factory=list)
-    finish: FinishReason | None = None
-    estimate: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    trimmed: bool = False
-
-    def begin(self, owed: str) -> None:
-        """Forget what has come, for an answer that begins otherwise."""
-        self.owed, self.whole, self.finish = owed, "", None
-        self.pieces.clear()
-
-    def take(self, piece: Piece) -> None:
-        self.whole += piece.text
-        self.pieces.append(piece)
-        self.finish = piece.finish or self.finish
-        self.prompt_tokens = piece.prompt_tokens or self.prompt_tokens
-        self.cached_tokens = piece.cached_tokens or self.cached_tokens
-
-    @property
-    def text(self) -> str:
-        """Beyond what it owes; empty while that is incomplete."""
-        return self._read(growing=False)
-
-    @property
-    def growing(self) -> str:
-        """The start of `text` that no later piece changes."""
-        return self._read(growing=self.finish is None)
-
-    def _read(self, *, growing: bool) -> str:
-        text = self.whole[len(self.owed) :] if self.whole.startswith(self.owed) else ""
-        return text if self.form is None else unescape(text, self.form, growing=growing)
-
-    @property
-    def strays(self) -> bool:
-        """Whether it begins otherwise than it must."""
-        return not self.whole.startswith(self.owed) and (bool(self.finish) or not self.owed.startswith(self.whole))
-
-    @property
-    def own_pieces(self) -> list[tuple[int, Piece]]:
-        """The pieces that say anything beyond what is owed, and where they begin in `text`."""
-        pieces, at = [], -len(self.owed)
-        for piece in self.pieces:
-            if piece.text and at + len(piece.text) > 0:
-                pieces.append((at, piece))
-            at += len(piece.text)
-        return pieces
-
-    @property
-    def tokens(self) -> int:
-        """Estimate: servers send about one token per piece."""
-        return sum(max(len(piece.log_probs), 1) for _, piece in self.own_pieces)
-
-    def log_probs(self, length: int) -> tuple[float, ...]:
-        """Those of the tokens that start in the first `length` characters; empty if any is missing or NaN."""
-        values: list[float] = []
-        for at, piece in self.own_pieces:
-            if at < length:
-                if not piece.log_probs or not all(math.isfinite(value) for value in piece.log_probs):
-                    return ()
-                values += [min(0.0, value) for value in piece.log_probs]
-        return tuple(values)
 
 
 class UpstreamCompleter:
@@ -263,7 +185,7 @@ class UpstreamCompleter:
     async def _complete(self, request: CompleteRequest) -> CompleteAnswer:
         began = time.monotonic()
         until = None if request.deadline is None else began + request.deadline
-        answer = _Answer()
+        answer = Answer()
         own: tuple[Candidate, ...] = ()
         if request.kind == "edit":
             try:
@@ -290,7 +212,7 @@ class UpstreamCompleter:
 
     async def afill(self, request: FillRequest) -> Fill:
         """Fill the hole; cancelling the task frees the server's slot. Raises UpstreamError."""
-        began, answer = time.monotonic(), _Answer()
+        began, answer = time.monotonic(), Answer()
         sent = await self._door.send(with_line_feeds(request))
         until = None if request.deadline is None else began + request.deadline
         async for _ in self._grown(sent.request, answer, until):
@@ -315,7 +237,7 @@ class UpstreamCompleter:
                 yield with_ends_of(request, item) if isinstance(item, str) else with_ends(request, item)
 
     async def _streamed(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
-        began, answer, told = time.monotonic(), _Answer(), ""
+        began, answer, told = time.monotonic(), Answer(), ""
         sent = await self._door.send(request)
         until = None if request.deadline is None else began + request.deadline
         async with aclosing(self._grown(sent.request, answer, until)) as growing:
@@ -331,7 +253,7 @@ class UpstreamCompleter:
 
     async def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
         """Yield the answer after every piece of it, then the `Fill`. Raises UpstreamError."""
-        began, answer = time.monotonic(), _Answer()
+        began, answer = time.monotonic(), Answer()
         sent = await self._door.send(with_line_feeds(request))
         plain = sent.request
         until = None if request.deadline is None else began + request.deadline
@@ -403,7 +325,7 @@ class UpstreamCompleter:
         """The format in which the model was trained to rewrite regions, if any."""
         return EDIT_FORMATS.get(self.target.edit or format_called(self._last.model) or "")
 
-    async def _rewritten(self, request: CompleteRequest, answer: _Answer, until: float | None) -> tuple[Candidate, ...]:
+    async def _rewritten(self, request: CompleteRequest, answer: Answer, until: float | None) -> tuple[Candidate, ...]:
         """The model's rewrite of the region; empty if it cannot rewrite regions or its answer is malformed."""
         adapter = await self._within(until, self._ready())
         ask = self._ask(request)
@@ -429,7 +351,7 @@ class UpstreamCompleter:
         return (Candidate(text, answer.log_probs(len(answer.text)), finish_reason=answer.finish or "stop"),)
 
     async def _grown(
-        self, request: CompleteRequest, answer: _Answer, until: float | None, ask_of: Callable[[], Ask] | None = None
+        self, request: CompleteRequest, answer: Answer, until: float | None, ask_of: Callable[[], Ask] | None = None
     ) -> AsyncGenerator[None]:
         """Extend `answer` piece by piece, until the first stop string, its end or the deadline.
 
@@ -452,9 +374,9 @@ class UpstreamCompleter:
                 return
 
     async def _begun(
-        self, adapter: Adapter, request: CompleteRequest, answer: _Answer, until: float | None, ask: Ask
+        self, adapter: Adapter, request: CompleteRequest, answer: Answer, until: float | None, ask: Ask
     ) -> AsyncGenerator[None]:
-        answer.estimate = sum(map(_size, _texts(ask)))
+        answer.estimate = sum(map(size, _texts(ask)))
         answer.trimmed = len(ask.parts.prefix) < len(request.parts.prefix)
         heals = adapter.continues and ask.prompt is None
         answer.form = adapter.form if ask.prompt is None else None
@@ -470,7 +392,7 @@ class UpstreamCompleter:
                     yield
 
     async def _written(
-        self, adapter: Adapter, request: CompleteRequest, answer: _Answer, until: float | None, ask: Ask
+        self, adapter: Adapter, request: CompleteRequest, answer: Answer, until: float | None, ask: Ask
     ) -> AsyncGenerator[None]:
         if self._remembers(request, answer, ask):
             yield
@@ -493,12 +415,12 @@ class UpstreamCompleter:
             raise
         self._remembered = ask, answer.owed, tuple(answer.pieces)
 
-    def _take(self, request: CompleteRequest, answer: _Answer, piece: Piece) -> None:
+    def _take(self, request: CompleteRequest, answer: Answer, piece: Piece) -> None:
         answer.take(piece)
         if answer.finish is None and self._cleaning(request).cut(answer.text)[1]:
             answer.finish = "stop"
 
-    def _remembers(self, request: CompleteRequest, answer: _Answer, ask: Ask) -> bool:
+    def _remembers(self, request: CompleteRequest, answer: Answer, ask: Ask) -> bool:
         """Whether the last answer is for this question, too: while a word is typed, its healed prompt stays."""
         before, owed, pieces = self._remembered
         if before is None or len(answer.owed) <= len(owed) or _same(before) != _same(ask):
@@ -547,7 +469,7 @@ class UpstreamCompleter:
             message = f"the server at {self.target.base} did not answer in time: use a smaller model or less context"
             raise UpstreamError("timeout", message) from None
 
-    async def _finished(self, sent: Sent, answer: _Answer, began: float, told: str = "") -> Fill:
+    async def _finished(self, sent: Sent, answer: Answer, began: float, told: str = "") -> Fill:
         """The answer as a whole; where it may not be shown, only what was `told` already."""
         finish = answer.finish or "stop"
         cleaning = self._cleaning(sent.request)
@@ -598,87 +520,11 @@ def _told(task: asyncio.Task[Adapter]) -> None:
 
 # What Zed gives its own model; Sweep's has 8,192.
 _EDITS_CONTEXT: Final = 8192
-# What stands behind the cursor may take so many seconds to read at every key, and is at least so many tokens.
-_REREAD_SECONDS: Final = 0.25
-_LEAST_BEHIND: Final = 32
 # Of fewer tokens, the time says nothing of a token.
 _MEASURED: Final = 16
-# Bytes per token of code, as estimated by `calomel.context.window`; the server's tokenizer is not available.
-_BYTES_PER_TOKEN: Final = 3
 # What a refused prompt is cut to; text has at least half a byte per token.
 _LESS: Final = 0.7
 _LEAST_SHARE: Final = 0.15
 # Of a count, for what is not counted: related files that come or go with it.
 _CLOSE: Final = 0.95
 _TRIES: Final = 5
-_SUFFIX_SHARE: Final = 4
-# Tokens for a heading and its markers.
-_HEADING: Final = 16
-_EDITS_PATH: Final = "recent_edits.diff"
-
-
-def fitted(parts: PromptParts, room: int, *, whole: bool) -> PromptParts:
-    """What fits into about `room` tokens: first the window, then the last of the other parts, the most useful ones.
-
-    Args:
-        parts: of the question.
-        room: for the prompt.
-        whole: turn the last edits, and excerpts of the same file, into related files, the edits last: formats for holes
-            have no other place for them. Otherwise the edits stay edits.
-    """
-    room = max(1, room - _HEADING - _size("" if parts.region is None else parts.region.text))
-    behind = _beginning(parts.suffix, max(room // _SUFFIX_SHARE, room - _size(parts.prefix)))
-    before = _end(parts.prefix, room - _size(behind))
-    room -= _size(before) + _size(behind)
-    edits: list[Hunk] = []
-    for hunk in reversed(parts.edits):
-        room -= _size(hunk.before) + _size(hunk.after) + _HEADING
-        if room < 0:
-            break
-        edits.insert(0, hunk)
-    far = [each for each in parts.far if each.text not in parts.prefix + parts.suffix]
-    related: list[Excerpt] = []
-    for excerpt in reversed((*parts.related, *far)):
-        room -= _size(excerpt.text) + _HEADING
-        if room < 0:
-            break
-        related.insert(0, excerpt)
-    if whole and edits:
-        text = "".join(f"--- {hunk.path}\n{diff_text(hunk)}" for hunk in edits)
-        related.append(Excerpt(_EDITS_PATH, 0, text))
-    kept = () if whole else tuple(edits)
-    return replace(parts.with_window(before, behind), related=tuple(related), far=(), edits=kept)
-
-
-def in_time(behind: str, reading: float) -> str:
-    """The beginning of the text behind a cursor that a server reads in time, in steps, and in whole lines if it can.
-
-    Args:
-        behind: the text.
-        reading: seconds for a token.
-    """
-    affordable = max(_LEAST_BEHIND, _REREAD_SECONDS / reading)
-    tokens = int(2 ** math.floor(math.log2(affordable)))
-    if _size(behind) <= tokens:
-        return behind
-    kept = _beginning(behind, tokens)
-    line = kept.rfind("\n") + 1
-    return kept[:line] if line > len(kept) // 2 else kept
-
-
-def _size(text: str) -> int:
-    """The estimated number of tokens of a text."""
-    return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
-
-
-def _beginning(text: str, tokens: int) -> str:
-    return text.encode("utf-8", "surrogatepass")[: max(0, tokens) * _BYTES_PER_TOKEN].decode("utf-8", "ignore")
-
-
-def _end(text: str, tokens: int) -> str:
-    """The last lines that fit; the end of the last one if that alone is too long."""
-    data = text.encode("utf-8", "surrogatepass")
-    if len(data) <= max(0, tokens) * _BYTES_PER_TOKEN:
-        return text
-    kept = data[len(data) - max(0, tokens) * _BYTES_PER_TOKEN :].decode("utf-8", "ignore")
-    return kept[kept.find("\n") + 1 :]

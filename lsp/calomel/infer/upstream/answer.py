@@ -1,0 +1,88 @@
+"""An answer of a server as it grows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from calomel.infer.completer import FinishReason
+from calomel.infer.upstream.adapter import Piece
+from calomel.prompts.fim_tokens import FimFormat, unescape
+
+
+@dataclass(slots=True)
+class Answer:
+    """A growing answer: pieces of text, each with the log-probabilities of its tokens.
+
+    Attributes:
+        owed: what it must begin with: the end of the text before the hole.
+        form: whose tokens are broken up in the text around the hole; None if none are.
+        estimate: of the tokens of the prompt, for servers that count none, or only at an end that is not awaited.
+    """
+
+    owed: str = ""
+    form: FimFormat | None = None
+    whole: str = ""
+    pieces: list[Piece] = field(default_factory=list)
+    finish: FinishReason | None = None
+    estimate: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    trimmed: bool = False
+
+    def begin(self, owed: str) -> None:
+        """Forget what has come, for an answer that begins otherwise."""
+        self.owed, self.whole, self.finish = owed, "", None
+        self.pieces.clear()
+
+    def take(self, piece: Piece) -> None:
+        """Add a piece."""
+        self.whole += piece.text
+        self.pieces.append(piece)
+        self.finish = piece.finish or self.finish
+        self.prompt_tokens = piece.prompt_tokens or self.prompt_tokens
+        self.cached_tokens = piece.cached_tokens or self.cached_tokens
+
+    @property
+    def text(self) -> str:
+        """Beyond what it owes; empty while that is incomplete."""
+        return self._read(growing=False)
+
+    @property
+    def growing(self) -> str:
+        """The start of `text` that no later piece changes."""
+        return self._read(growing=self.finish is None)
+
+    def _read(self, *, growing: bool) -> str:
+        text = self.whole[len(self.owed) :] if self.whole.startswith(self.owed) else ""
+        return text if self.form is None else unescape(text, self.form, growing=growing)
+
+    @property
+    def strays(self) -> bool:
+        """Whether it begins otherwise than it must."""
+        return not self.whole.startswith(self.owed) and (bool(self.finish) or not self.owed.startswith(self.whole))
+
+    @property
+    def own_pieces(self) -> list[tuple[int, Piece]]:
+        """The pieces that say anything beyond what is owed, and where they begin in `text`."""
+        pieces, at = [], -len(self.owed)
+        for piece in self.pieces:
+            if piece.text and at + len(piece.text) > 0:
+                pieces.append((at, piece))
+            at += len(piece.text)
+        return pieces
+
+    @property
+    def tokens(self) -> int:
+        """Estimate: servers send about one token per piece."""
+        return sum(max(len(piece.log_probs), 1) for _, piece in self.own_pieces)
+
+    def log_probs(self, length: int) -> tuple[float, ...]:
+        """Those of the tokens that start in the first `length` characters; empty if any is missing or NaN."""
+        values: list[float] = []
+        for at, piece in self.own_pieces:
+            if at < length:
+                if not piece.log_probs or not all(math.isfinite(value) for value in piece.log_probs):
+                    return ()
+                values += [min(0.0, value) for value in piece.log_probs]
+        return tuple(values)
