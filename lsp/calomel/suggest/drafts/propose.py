@@ -179,7 +179,7 @@ def _all(text: str, hunks: Sequence[Hunk], path: str | None, names: Names) -> li
     seen = evidence(rows, hunks, path)
     here = [hunk for hunk in hunks if path is None or hunk.path == path]
     found = list(islice(rename(rows, seen), _MOST_OF_ONE))
-    renames = renamings(rows, seen)
+    renames = [each for each in renamings(rows, seen) if each.is_known]
     found += _others(rows, evidence(rows, here, path), renames)
     if len(here) < len(hunks):
         found += [draft for draft in _others(rows, seen, renames) if draft.support >= _ENOUGH]

@@ -44,6 +44,7 @@ _DEFINED: Final = (
 _DOT: Final = 2
 # Letters in which a misspelt word differs from the right one.
 _SLIP: Final = 2
+_SHORT: Final = 4
 # Before a parameter that a comment explains.
 _DOCUMENTS: Final = re.compile(r"(?:@param|:param|@arg)\b(?:\s*\{[^}]*\})?[\s\w\[.]*$")
 _LINK: Final = re.compile(r"\w+://\S*|\]\([^)\s]*|\bwww\.\S*")
@@ -56,7 +57,7 @@ class Renaming:
     Attributes:
         old, new: names.
         support: number of lines in which it did.
-        is_local: whether nothing outside of a function can mean it.
+        is_known: whether the file says what it stands for: then nothing else is to be replaced.
         places: where the same is still called `old` in code, in the order of the text.
         words: where a comment names it, or a string where only that was changed.
     """
@@ -64,7 +65,7 @@ class Renaming:
     old: str
     new: str
     support: int
-    is_local: bool = False
+    is_known: bool = False
     places: tuple[Mention, ...] = ()
     words: tuple[Mention, ...] = ()
 
@@ -165,11 +166,12 @@ def renamings(rows: Rows, seen: Evidence) -> list[Renaming]:
 
 def is_pure(edit: LineEdit, renames: Iterable[Renaming], names: Names) -> bool:
     """Whether an edit of a line did nothing but rename."""
-    one, new = names.pieces(edit.old), edit.new
+    one, new, renames = names.pieces(edit.old), edit.new, tuple(renames)
     for each in renames:
         new = new.replace(f"{each.old}: {each.new}", each.new).replace(f"{each.new} as {each.old}", each.new)
     other = names.pieces(new)
-    renamed = {start for start, _, _ in _renamed_at(edit.old, new, names)}
+    pairs = {(each.old, each.new) for each in renames}
+    renamed = {start for start, *pair in _renamed_at(edit.old, new, names) if tuple(pair) in pairs}
     starts = accumulate(map(len, other), initial=0)
     return len(one) == len(other) and all(
         a == b or start in renamed for a, b, start in zip(one, other, starts, strict=False)
@@ -207,15 +209,16 @@ def _renaming(rows: Rows, old: str, new: str, pair: _Pair) -> Renaming | None:
     places = {each.start: each for each in found if copied is None or rows.row(each.start) in copied}
     homes = {each.binding for each in edited if each.binding is not None and each.role in {"variable", "member"}}
     words = [place for home in homes for place in left.words(home)] if copied is None and len(homes) == 1 else []
-    words += [] if places or homes else list(left.texts(edited))
+    words += [each for each in left.texts(edited) if each not in words]
     is_local = bool(edited) and all(each.binding is not None and each.binding.is_local for each in edited)
+    is_known = any(each.binding is not None or each.role == "member" for each in edited)
     ordered = tuple(places[start] for start in sorted(places))
     known = all(each.binding is not None for each in edited)
     if not is_local and len(old) < _SHORTEST:
         ordered = tuple(each for each in ordered if each.role == "member")
     elif not known and (old in TYPES or new in TYPES):
         ordered = ()
-    return Renaming(old, new, support, is_local, ordered, tuple(words))
+    return Renaming(old, new, support, is_known, ordered, tuple(words))
 
 
 class _Left:
@@ -271,6 +274,9 @@ class _Left:
             if any(_PROPERTY.search(self._rows.before(each.start)) for each in declared):
                 same += self._fields(declared[0])
         if declared and home.is_class:
+            homes = {each.binding for each in self._edited if each.mode and each.role == "member"}
+            if len(homes) > 1:  # what several classes have
+                same += [each for each in self._old if each.role == "member" and each.binding not in {None, home}]
             same += self._foreign(home)
         return same
 
@@ -381,7 +387,9 @@ class _Left:
         if any(found.start() <= column < found.end() for found in _LINK.finditer(line)):
             return False
         new = next((each.name for each in self._edited), "")
-        slip = new[:1] == word.name[:1] and Levenshtein.distance(word.name, new) <= _SLIP
+        slip = (new[:1], new[-1:]) == (word.name[:1], word.name[-1:]) and (
+            len(new) > _SHORT and Levenshtein.distance(word.name, new) <= _SLIP
+        )
         text = self._rows.text
         marked = text[word.start - 1 : word.start] == "`" == text[word.end : word.end + 1]
         if _DOCUMENTS.search(line[:column]):

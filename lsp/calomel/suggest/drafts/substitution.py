@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from calomel.code.bindings import scoping_of
 from calomel.code.budget import check
 from calomel.code.lines import Rows
 from calomel.code.tokens import changes, is_distinctive, is_name, tokens
@@ -50,12 +49,9 @@ def substitution(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
     known = substitutions(seen)
     taken_back = {(each.inserted, each.removed) for each in known}
     edited = {edit.row for edit in seen.edits}
-    local = {(each.old, each.new) for each in renamings(rows, seen)}
+    renamed = {(each.old, each.new) for each in renamings(rows, seen) if each.is_known}
     for each in known:
-        if (each.removed, each.inserted) in taken_back | local:
-            continue
-        # Where scopes are known, only a rename replaces one name by another.
-        if is_name(each.removed.strip()) and is_name(each.inserted.strip()) and scoping_of(rows.names.grammar):
+        if (each.removed, each.inserted) in taken_back | renamed:
             continue
         found = _replaced(rows, each) if each.removed else _inserted(rows, each, edited)
         for start, end, likeness in islice(found, _PLACES):
