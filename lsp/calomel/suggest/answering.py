@@ -299,7 +299,7 @@ class Answering:
         extended = edits and request.drafts is None and "edit" in info.kinds and state.extended
         state.extended = state.extended and not extended
         return Snapshot(
-            situation=situation,
+            situation=replace(situation, pauses=self.debounce.pauses),
             trigger=request.trigger,
             info=info,
             path=path,
