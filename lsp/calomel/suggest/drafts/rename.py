@@ -46,7 +46,7 @@ _DOT: Final = 2
 _SLIP: Final = 2
 _SHORT: Final = 4
 # Before a parameter that a comment explains.
-_DOCUMENTS: Final = re.compile(r"(?:@param|:param|@arg)\b(?:\s*\{[^}]*\})?[\s\w\[.]*$")
+_DOCUMENTS: Final = re.compile(r"(?:@param|@arg)\b(?:\s*\{[^}]*\})?\s*\[?$|:param\b(?:\s+[\w.]+)?\s+$")
 _LINK: Final = re.compile(r"\w+://\S*|\]\([^)\s]*|\bwww\.\S*")
 
 
@@ -274,9 +274,12 @@ class _Left:
             if any(_PROPERTY.search(self._rows.before(each.start)) for each in declared):
                 same += self._fields(declared[0])
         if declared and home.is_class:
-            homes = {each.binding for each in self._edited if each.mode and each.role == "member"}
-            if len(homes) > 1:  # what several classes have
-                same += [each for each in self._old if each.role == "member" and each.binding not in {None, home}]
+            members = [
+                each for each in (*self._edited, *self._old) if each.binding is not None and each.binding.is_class
+            ]
+            if len({each.binding for each in members if each.mode and each in self._edited}) > 1:
+                # What several classes have.
+                same += [each for each in members if each.binding != home and each in self._old]
             same += self._foreign(home)
         return same
 
