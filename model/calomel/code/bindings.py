@@ -35,8 +35,8 @@ _NODES: Final = (
     "functions", "classes", "blocks", "opaque", "closed", "signatures", "through", "shorthand", "names", "types",
     "plain",
 )  # fmt: skip
-_PAIR: Final = "{0}: {1}"
-_EXPORT: Final = "{1} as {0}"
+PAIR: Final = "{0}: {1}"
+EXPORT: Final = "{1} as {0}"
 # More occurrences of one name are not looked at.
 _MOST: Final = 2_000
 _LONGEST_RECEIVER: Final = 200
@@ -310,7 +310,7 @@ class _Resolver:
             place.mode,
             receiver,
             callee,
-            _EXPORT if _is_export(place) else _PAIR if not kinds.isdisjoint(self._table.nodes["shorthand"]) else "",
+            EXPORT if _is_export(place) else PAIR if not kinds.isdisjoint(self._table.nodes["shorthand"]) else "",
             after.startswith(("(", "!(")),
         )
 

@@ -250,7 +250,13 @@ _CAUGHT: Final = re.compile(r"^\s*(?:except|with|async with)\b.*\bas\s+$")
 # Before the name of a parameter; its type has other text before it.
 _PARAMETER: Final = re.compile(r"(?:^|[(,*.{])\s*(?:(?:mut|public|private|protected|readonly|const|final)\s+)*$")
 _KEYWORD: Final = re.compile(r"=(?!=)")
+_LINK: Final = re.compile(r"\w+://\S*|\]\([^)\s]*|\bwww\.\S*")
 _MOST: Final = 400
+
+
+def is_in_link(line: str, column: int) -> bool:
+    """Whether a place in a line is in an address, or in the target of a link."""
+    return any(found.start() <= column < found.end() for found in _LINK.finditer(line))
 
 
 def by_words(rows: Rows, *names: str) -> tuple[Mention, ...]:
@@ -315,6 +321,8 @@ def _home(rows: Rows, mention: Mention) -> range | None:
 def _by_words(rows: Rows, name: str, start: int, end: int) -> Mention:
     row, before, after = rows.row(start), rows.before(start), rows.behind(end)
     called, bare = after.lstrip().startswith("("), before.rstrip()
+    if is_in_link(rows.lines[row], len(before)):
+        return Mention(name, start, end, "token")
     if rows.is_quoted(start):
         return Mention(name, start, end, "string" if "#" not in before and "//" not in before else "comment")
     if bare.endswith((".", "->", "::")) and not bare.endswith(".."):

@@ -263,7 +263,7 @@ def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None,
     for draft in _all(before, hunks[:-1], path, names):
         goal = draft.apply(before)
         touches = draft.end >= start and draft.start <= start + len(newest.before)
-        if not touches or goal[:cursor] != text[:cursor] or goal == text:
+        if draft.alone or not touches or goal[:cursor] != text[:cursor] or goal == text:
             continue
         rest = common_suffix(goal[cursor:], text[cursor:])
         edit = replace(draft, start=cursor, end=len(text) - rest, text=goal[cursor : len(goal) - rest])
