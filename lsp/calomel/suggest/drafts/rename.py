@@ -317,7 +317,10 @@ class _Left:
         return [
             each
             for each in self._old
-            if each.role == "member" and each.binding is None and not others and may_be(self._rows, each.start, owner)
+            if each.role == "member"
+            and each.binding is None
+            and not others
+            and (may_be(self._rows, each.start, owner) or self._is_slip(each))
         ]
 
     def _fields(self, declared: Mention) -> list[Mention]:
