@@ -6,11 +6,12 @@ import random
 from dataclasses import replace
 
 from calomel.code.languages import builtin_names
+from calomel.code.names import names_of
 from calomel.prompts.parts import row_of
 from calomel.selectivity.filters import OF_PAST, fired
 from calomel.selectivity.proposal import Proposal
 from calomel.suggest.cache import Entry
-from calomel.suggest.edit import Suggestion, at_cursor, grouped
+from calomel.suggest.edit import Suggestion, at_cursor, grouped, to_its_end
 from calomel.suggest.judging import MOST_OTHERS, Judged, SuggestionFilter, words_of
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.offers import Offer, Outcome
@@ -131,9 +132,7 @@ class Offering:
         offer.strayed.clear()
         if offer.outcome.text != given:
             offer.outcome, offer.taken = replace(offer.outcome, text=given, length=utf16_length(given)), 0
-        # The end of the last edit, in the text after all of them.
-        end = delivered[-1].start + len(delivered[-1].text)
-        end += sum(len(edit.text) - (edit.end - edit.start) for edit in delivered[:-1])
+        whole = to_its_end(text, joined(text, delivered), names_of(document.language_id, document.path))
         return Suggestion(
             id=offer.outcome.id,
             uri=document.uri,
@@ -141,7 +140,7 @@ class Offering:
             kind=request.kind,
             edits=delivered,
             probability=offer.outcome.probability,
-            cursor_after=end,
+            cursor_after=whole.start + len(whole.text),
             candidate=decision.candidate,
         )
 
