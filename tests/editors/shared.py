@@ -35,6 +35,8 @@ SHOP = "def total(prices):\n    return sum(prices)\n"
 HELPER = "from shop import total\n" + "\n" * 8 + "print(total([]))\n"
 
 
+# Seconds between two keys of somebody who presses one too many, and those after which Tab indents again.
+APART, PAUSE = 0.1, 0.5
 # Names, and what they become: they share a beginning, an end, both or neither.
 NAMES = [("items", "points"), ("price", "unit_price"), ("item", "items"), ("unit_price", "price"), ("a", "b"),
          ("max", "maximum"), ("user", "customer"), ("getName", "getFullName"), ("rows", "columns")]  # fmt: skip

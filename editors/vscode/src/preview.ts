@@ -3,8 +3,9 @@
 import { posix } from "node:path";
 import * as vscode from "vscode";
 import type { Change, Edit } from "./edit";
+import { Lines } from "./lines";
 import type { Painter } from "./painter";
-import { announcement, mark, picture } from "./picture";
+import { announcement, mark, picture, sentence } from "./picture";
 import type { Scene } from "./picture";
 import type { View } from "./placement";
 import { isFar, rowsAway } from "./placement";
@@ -19,6 +20,8 @@ const INDENTS = "calomel.tabIndents";
 const DRAWN_MS = 30;
 // Rows beyond those at which an edit was shown; further away the user is busy elsewhere.
 const PATIENT_ROWS = 5;
+// A sentence is read in less.
+const SAID_MS = 6000;
 
 /** A suggestion of text at the cursor that replaces text is shown here, too. */
 export type Kind = "fill" | "edit";
@@ -44,6 +47,9 @@ export class Preview {
   /** What was shown when the user typed on. */
   private passed: Suggestion | null = null;
   private indents = false;
+  /** The editor's menu is open. */
+  private menu = false;
+  private sentence: NodeJS.Timeout | undefined;
   /** Where the first key press went: there the second one takes it, though a line may begin. */
   private arrived: { readonly version: number; readonly place: vscode.Position } | null = null;
   /** Where an edit is being taken that others of the same answer follow. */
@@ -53,6 +59,9 @@ export class Preview {
   private readonly takings = new vscode.EventEmitter<vscode.TextEditor>();
   /** An edit was taken, and the next one of the same answer is to be asked for. */
   readonly onGoingOn = this.takings.event;
+  private readonly meetings = new vscode.EventEmitter<void>();
+  /** An edit is shown while the editor's menu is open. */
+  readonly onMenuBeside = this.meetings.event;
   private last = { version: -1, row: -1 };
 
   constructor(
@@ -102,8 +111,28 @@ export class Preview {
     this.painter.paint(editor, mark(row));
   }
 
+  /** Say something at the cursor for a moment, until the user goes on. */
+  say(editor: vscode.TextEditor, text: string): void {
+    this.hide();
+    this.marked = editor;
+    const { tabSize } = sceneOf(editor);
+    this.painter.paint(editor, sentence(new Lines(editor.document.getText()), editor.selection.active.line, text, tabSize));
+    this.sentence = setTimeout(() => {
+      this.hide();
+    }, SAID_MS);
+  }
+
+  /** The editor's menu is open, or closed. */
+  beside(menu: boolean): void {
+    if (this.menu !== menu) {
+      this.menu = menu;
+      this.draw();
+    }
+  }
+
   /** Take it away; the server sees from the text what became of it, or was told. */
   hide(): void {
+    clearTimeout(this.sentence);
     if (this.marked !== null) {
       this.painter.clear(this.marked);
       this.marked = null;
@@ -321,6 +350,12 @@ export class Preview {
     return suggestion !== null && (elsewhere || isFar(editor.selection.active.line, suggestion.rows, viewOf(editor)));
   }
 
+  /** Whether Tab may be the menu's: where the editor does not ask for text, it tells nobody that the menu is open. */
+  private isMenuPossible(editor: vscode.TextEditor): boolean {
+    const configuration = vscode.workspace.getConfiguration("editor", editor.document);
+    return this.menu || !configuration.get<boolean>("inlineSuggest.enabled", true);
+  }
+
   private tellTab(editor: vscode.TextEditor): void {
     const indents = this.tabIndents(editor);
     if (indents !== this.indents) {
@@ -337,7 +372,8 @@ export class Preview {
     const { suggestion, editor, there } = shown;
     const scene = {
       ...sceneOf(editor),
-      key: this.tabIndents(editor) ? "Alt+L" : "Tab",
+      key: this.tabIndents(editor) || this.isMenuPossible(editor) ? "Alt+L" : "Tab",
+      menu: this.menu,
       chain: suggestion.chain,
       passed: this.isPassed(editor),
     };
@@ -346,6 +382,9 @@ export class Preview {
         ? picture(suggestion.lines, suggestion.hunks, scene)
         : announcement(`${posix.basename(there.uri.path)}:${suggestion.rows.first + 1}`, scene);
     this.painter.paint(editor, painted);
+    if (this.menu) {
+      this.meetings.fire();
+    }
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
       this.tellShown();
@@ -404,7 +443,7 @@ function viewOf(editor: vscode.TextEditor): View | null {
   return { first: first.start.line, last: bottom - cut };
 }
 
-function sceneOf(editor: vscode.TextEditor): Omit<Scene, "key" | "passed" | "chain"> {
+function sceneOf(editor: vscode.TextEditor): Omit<Scene, "key" | "menu" | "passed" | "chain"> {
   const configuration = vscode.workspace.getConfiguration("calomel.editor", editor.document.uri);
   const { tabSize } = editor.options;
   return {

@@ -7,12 +7,7 @@ import time
 import pytest
 from tests.editors.neovim.neovim import Neovim
 from tests.editors.neovim.test_quiet import MENU
-from tests.editors.shared import RENAME, Chain
-
-# Two keys of somebody who presses one too many.
-APART = 0.1
-# Behind this pause Tab indents again.
-PAUSE = 0.5
+from tests.editors.shared import APART, PAUSE, RENAME, Chain
 
 
 def taken(neovim: Neovim, chain: Chain) -> float:
@@ -73,6 +68,9 @@ def test_whole_lines_are_taken_with_the_cursor_behind_the_last_one(neovim: Neovi
     assert neovim.cursor() == (2, 13)
 
 
+MENU_HINT = "<M-l>: edit on line 2 ↓"
+
+
 def menu(neovim: Neovim) -> None:
     """A name is changed, and the menu opens where the new one is typed."""
     neovim.script(edit={"print(width)": "print(wide)"})
@@ -85,7 +83,7 @@ def menu(neovim: Neovim) -> None:
 
 def test_beside_the_menu_the_hint_names_the_key_that_works_there(neovim: Neovim) -> None:
     menu(neovim)
-    neovim.until(lambda: neovim.hint() == "<M-l>", "the hint names the other key")
+    neovim.until(lambda: neovim.hint() == MENU_HINT, "the hint names the other key")
     assert neovim.lua("return vim.fn.pumvisible()") == 1
     neovim.type("<M-l>")
     neovim.holds("wide = 1\nprint(wide)\n\nwidening")
@@ -96,7 +94,7 @@ def test_beside_the_menu_tab_is_the_menus_and_the_hint_is_back_behind_it(neovim:
     neovim.lua("vim.keymap.set('i', '<Tab>', [[pumvisible() ? '<C-n>' : '<Tab>']], { expr = true })")
     try:
         menu(neovim)
-        neovim.until(lambda: neovim.hint() == "<M-l>", "the hint names the other key")
+        neovim.until(lambda: neovim.hint() == MENU_HINT, "the hint names the other key")
         neovim.type("<Tab>")
         neovim.until(lambda: neovim.text().startswith("widening = 1\nprint(width)"), "Tab took an entry of the menu")
         neovim.type("<C-e>")
@@ -116,7 +114,7 @@ def test_the_menu_of_a_plugin_is_one(neovim: Neovim, module: str, asks: str) -> 
         neovim.type("cwnew")
         neovim.until(lambda: neovim.hint() == "<Tab>", "the edit is shown")
         neovim.lua("_G.menu = true; vim.cmd('doautocmd User BlinkCmpMenuOpen')")
-        neovim.until(lambda: neovim.hint() == "<M-l>", "the hint names the other key")
+        neovim.until(lambda: neovim.hint() == MENU_HINT, "the hint names the other key")
         neovim.type("<M-l>")
         neovim.holds("new = 1\nprint(new)")
     finally:

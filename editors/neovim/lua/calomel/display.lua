@@ -146,8 +146,10 @@ local function hint(state)
         key = config.current.keys.accept_always
     end
     local first = suggestion.rows(s)
-    if M.is_far(s, row) then
-        if situation.mode() == "insert" and is_passed(state) then
+    -- A menu covers what stands below the cursor.
+    local covered = state.menu and s.kind == "edit" and first ~= row
+    if covered or M.is_far(s, row) then
+        if not covered and situation.mode() == "insert" and is_passed(state) then
             return nil
         end
         local what = ("edit on line %d %s"):format(first + 1, first > row and "↓" or "↑")
