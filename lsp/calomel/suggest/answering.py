@@ -167,7 +167,7 @@ class Answering:
             if not workspace.shows(other):
                 continue
             try:
-                proposed = Budget(_TURN).run(drafts_elsewhere, workspace.documents, other, hunks)
+                proposed = Budget(_TURN).run(drafts_elsewhere, other, hunks)
             except SpentError:
                 continue
             state = self.state(other.uri)

@@ -62,6 +62,11 @@ class Names:
                 return text[offset : match.end()] if match.start() < offset else ""
         return ""
 
+    def beginning(self, text: str, offset: int) -> str:
+        """The name that begins at an offset; empty without one."""
+        found = self._name.match(text, offset)
+        return "" if found is None else str(found[0])
+
     def uses(self, text: str, name: str) -> Iterator[regex.Match[str]]:
         """Where a whole name stands, however its accents are encoded, but not as a part of another name.
 

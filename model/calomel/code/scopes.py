@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from tree_sitter import Node
 
+from calomel.code.bindings import Binding, Mention
 from calomel.code.budget import check
 from calomel.code.calls import ARROW, read_list
-from calomel.code.languages import VARIABLES, Grammar
+from calomel.code.languages import Grammar
 from calomel.code.lines import Rows, indent_of
 from calomel.code.trees import Step
 
@@ -42,68 +44,6 @@ _ANONYMOUS: Final = frozenset({
 })  # fmt: skip
 _PARAMETERS: Final = ("parameters", "parameter_list")
 _NAMED: Final = frozenset({"function", "method"})
-# A node's fields that hold the names it declares, and those that hold none.
-_DECLARING: Final = frozenset({"name", "left", "pattern", "declarator", "alias", "parameter", "parameters"})
-_VALUES: Final = frozenset({"right", "value", "type", "body", "return_type"})
-_PATTERNS: Final = ("pattern", "parameter", "parameters", "_list", "_target", "tuple", "dotted_name", "declarator")
-# Fields of members of a value, and nodes whose key or name is one.
-_MEMBERS: Final = frozenset({"attribute", "property", "field"})
-_FIELDS: Final = frozenset({"field_identifier", "property_identifier"})
-_PAIRS: Final = frozenset({"pair", "field_initializer", "keyed_element", "property_signature"})
-# Node types whose `name` belongs to something else, such as the callee, or whose `left` is used.
-_OTHERS: Final = frozenset({
-    "binary_expression", "binary_operator", "boolean_operator", "keyword_argument", "method_invocation",
-    "qualified_type", "scoped_identifier", "scoped_type_identifier", "struct_expression",
-})  # fmt: skip
-
-
-def declares(steps: Sequence[Step]) -> bool:
-    """Whether the last node of a way down declares its name: as a parameter, a variable, a function, an import."""
-    for (parent, _), (_, field) in zip(steps[-2::-1], steps[:0:-1], strict=True):
-        if parent.type in _OTHERS or field in _VALUES:
-            return False
-        if field in _DECLARING or "import" in parent.type or parent.type.startswith(("use_", "for_", "parameter")):
-            return True
-        if not parent.type.endswith(_PATTERNS):
-            return False
-    return False
-
-
-def is_foreign(steps: Sequence[Step], text: str) -> bool:
-    """Whether the last name of a way down is a member of anything but the object itself, or a parameter of a callee."""
-    if len(steps) < 2:  # noqa: PLR2004 (the root has no parent)
-        return False
-    parent, field = steps[-2].node, steps[-1].field
-    if parent.type in _OTHERS or parent.type in _PAIRS:
-        return field in {"name", "key", "field"}
-    if field not in _MEMBERS:
-        return False
-    whole = text[parent.start_byte // 2 : parent.end_byte // 2]
-    return not whole.startswith(("self.", "this.")) or whole.count(".") > 1
-
-
-def binds(rows: Rows, offset: int) -> bool | None:
-    """Whether the name at an offset is a parameter or a variable declared there; None where no tree tells."""
-    steps, grammar = rows.way(offset), rows.names.grammar
-    return _binds(steps, grammar) if steps and grammar is not None else None
-
-
-def _binds(steps: Sequence[Step], grammar: Grammar) -> bool:
-    node, field = steps[-1]
-    parent = steps[-2].node if len(steps) > 1 else None
-    if parent is None or parent.type == "function_declarator" or node.type in _FIELDS:
-        return False
-    named = field == "name" and parent.type in grammar.definitions and parent.type not in VARIABLES
-    return not named and declares(steps)
-
-
-def is_inline(rows: Rows, offset: int) -> bool:
-    """Whether the name at an offset is a parameter of a function without a name that is all on its line."""
-    steps, grammar = rows.way(offset), rows.names.grammar
-    if grammar is None or not steps or not _binds(steps, grammar):
-        return False
-    node = next((step.node for step in reversed(steps) if step.node.type in _ANONYMOUS), None)
-    return node is not None and node.start_point.row == node.end_point.row
 
 
 def _function_around(steps: Sequence[Step], grammar: Grammar) -> Node | None:
@@ -298,3 +238,95 @@ def outer(rows: Rows, row: int) -> int | None:
         if line and len(indent_of(rows.lines[at])) < width and line[0] not in ")]" and line != "{":
             return at
     return None
+
+
+# What declares a variable in a language without a grammar here: `{0}` is its name.
+_DECLARED: Final = (
+    r"(?:\b(?:let|const|var|val|my|our|local|mut|for|auto|final)\s+(?:mut\s+)?[({{\[]?|^\s*\(?)(?:\w+\s*,\s*)*{0}"
+    r"(?:\s*,\s*\w+)*[)}}\]]?\s*(?::[^=]*)?(?::?=(?!=)|\bin\b|\bof\b|<-)"
+)
+# Before the name that a block gives an error or a context.
+_CAUGHT: Final = re.compile(r"^\s*(?:except|with|async with)\b.*\bas\s+$")
+# Before the name of a parameter; its type has other text before it.
+_PARAMETER: Final = re.compile(r"(?:^|[(,*.{])\s*(?:(?:mut|public|private|protected|readonly|const|final)\s+)*$")
+_KEYWORD: Final = re.compile(r"=(?!=)")
+_MOST: Final = 400
+
+
+def by_words(rows: Rows, *names: str) -> tuple[Mention, ...]:
+    """The occurrences of names by the words around them, in a language without a table of scopes.
+
+    A name belongs to the function that declares it. If none does, it belongs to the outermost function around it,
+    unless it stands outside of functions, too: then it is the file's.
+    """
+    found: list[Mention] = []
+    for name in names:
+        for match in rows.uses(name):
+            check()
+            found.append(_by_words(rows, name, match.start(), match.end()))
+            if len(found) > _MOST:
+                return ()
+    found.sort(key=lambda each: each.start)
+    # A function is not in itself.
+    chains = [_functions(rows, each.start)[each.mode == "around" :] for each in found]
+    declared = {home for each in found if each.mode == "block" and (home := _home(rows, each)) is not None}
+    outside = any(
+        not chain and each.role == "variable" and not _is_sigil(each.name)
+        for each, chain in zip(found, chains, strict=True)
+    )
+    kept: list[Mention] = []
+    for each, chain in zip(found, chains, strict=True):
+        holding = (one for one in declared if rows.row(each.start) in one)
+        home = _home(rows, each) if each.mode == "block" else min(holding, key=len, default=None)
+        if home is None and chain and (_is_sigil(each.name) or not outside):
+            home = chain[0] if _is_sigil(each.name) else chain[-1]
+        bound = Binding("file", 0, len(rows.text)) if home is None else _lines(rows, home)
+        kept.append(replace(each, binding=bound if each.role in {"variable", "string", "comment"} else None))
+    return tuple(kept)
+
+
+def _lines(rows: Rows, home: range) -> Binding:
+    return Binding(f"{home.start}:{home.stop}", rows.start(home.start), rows.start(home.stop))
+
+
+def _is_sigil(name: str) -> bool:
+    return name.startswith("$")
+
+
+def _functions(rows: Rows, at: int) -> list[range]:
+    """The lines of the functions around an offset, the innermost first."""
+    found: list[range] = []
+    head = parameter_head(rows, rows.row(at), len(rows.before(at)))
+    above: int | None = rows.row(at) if head is None else head
+    while above is not None and (function := function_rows(rows, above)) is not None:
+        found.append(function)
+        above = outer(rows, function.start)
+    return found
+
+
+def _home(rows: Rows, mention: Mention) -> range | None:
+    """The lines in which a variable counts that is declared here; None for the file's."""
+    row, before = rows.row(mention.start), rows.before(mention.start)
+    if _CAUGHT.search(before):
+        return range(row, block_end(rows, row))
+    return next(iter(_functions(rows, mention.start)), None)
+
+
+def _by_words(rows: Rows, name: str, start: int, end: int) -> Mention:
+    row, before, after = rows.row(start), rows.before(start), rows.behind(end)
+    called, bare = after.lstrip().startswith("("), before.rstrip()
+    if rows.is_quoted(start):
+        return Mention(name, start, end, "string" if "#" not in before and "//" not in before else "comment")
+    if bare.endswith((".", "->", "::")) and not bare.endswith(".."):
+        return Mention(name, start, end, "member", receiver=receiver_of(rows.text, start) or "?", called=called)
+    if bare.endswith(("(", ",", "{")) and _KEYWORD.match(after.lstrip()):
+        callee = rows.opening(start, rows.start(max(0, row - _HEAD)))
+        before_callee = "" if callee is None else rows.names.ending(rows.text, callee)
+        place = None if not before_callee or callee is None else callee - len(before_callee)
+        return Mention(name, start, end, "keyword", callee=place)
+    if _NAMES.search(before[-_NEAR:]):
+        return Mention(name, start, end, "variable", mode="around", called=called)
+    head = parameter_head(rows, row, len(before))
+    parameter = head is not None and _PARAMETER.search(before) is not None
+    bound = parameter or _CAUGHT.search(before) or re.search(_DECLARED.format(re.escape(name)), rows.lines[row])
+    return Mention(name, start, end, "variable", mode="block" if bound else "", called=called)

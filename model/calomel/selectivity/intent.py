@@ -14,10 +14,9 @@ from typing import Final
 import regex
 from rapidfuzz.distance import LCSseq, Levenshtein
 
+from calomel.code.bindings import mentions
 from calomel.code.lines import Rows
 from calomel.code.names import is_word, names_of
-from calomel.code.scopes import declares, is_foreign
-from calomel.code.trees import way
 from calomel.prompts.parts import Edit, changed_span, differences, trimmed
 from calomel.selectivity.proposal import Proposal, Recent
 
@@ -128,16 +127,14 @@ def unknown_name(proposal: Proposal) -> bool:
         by += len(new) - (end - start)
     names = {name for low, high in written for name in _NAME.findall(after, low, high)} - proposal.builtins
     unknown = [name for name in names if _whole(name).search(text) is None]
-    rows = Rows(after, names_of(proposal.language_id)) if unknown else None
-    if rows is None or rows.tree is None:
+    if not unknown:
         return False
+    rows = Rows(after, names_of(proposal.language_id))
     for name in unknown:
-        places = (found.start() for found in _whole(name).finditer(after))
-        ways = [(at, way(rows.tree, at)) for at in places]
-        named = [(at, steps) for at, steps in ways if steps and "identifier" in steps[-1].node.type]
-        used = [at for at, steps in named if not (is_foreign(steps, after) or rows.is_quoted(at))]
-        declared = any(declares(steps) for _, steps in named)
-        if not declared and any(low <= at < high for at in used for low, high in written):
+        found = mentions(rows, name) or ()
+        used = (each for each in found if each.role == "variable" or each.receiver in {"self", "this"})
+        declared = any(each.mode for each in found)
+        if not declared and any(low <= each.start < high for each in used for low, high in written):
             return True
     return False
 

@@ -66,6 +66,7 @@ class LineEdit:
         row: line of `new`; None in another file, or if it is gone.
         age: 0 for the newest edit.
         copied: the lines of a copy in which it changed one; None if it changed no copy.
+        is_foreign: whether it is in another file.
     """
 
     old: str
@@ -73,6 +74,7 @@ class LineEdit:
     row: int | None
     age: int
     copied: range | None = None
+    is_foreign: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ def evidence(rows: Rows, hunks: Sequence[Hunk], path: str | None = None) -> Evid
             row = None if at is None or high is None else at + high
             if low is not None and high is not None:
                 if before[low] != after[high]:
-                    _add(edits, LineEdit(before[low], after[high], row, age))
+                    _add(edits, LineEdit(before[low], after[high], row, age, is_foreign=not own))
             elif high is not None and after[high].strip():
                 _grow(insertions, Insertion((after[high],), row, age))
             elif low is not None and before[low].strip():

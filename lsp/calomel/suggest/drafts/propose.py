@@ -7,8 +7,9 @@ line.
 
 from __future__ import annotations
 
+import posixpath
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Final
@@ -23,17 +24,19 @@ from calomel.prompts.parts import Hunk, common_suffix, line_feeds
 from calomel.selectivity.analogy import expected
 from calomel.suggest.drafts.arguments import MAKER as ARGUMENTS
 from calomel.suggest.drafts.arguments import arguments, awaited, strays
-from calomel.suggest.drafts.evidence import EditDraft, evidence
+from calomel.suggest.drafts.evidence import EditDraft, Evidence, evidence
 from calomel.suggest.drafts.rename import MAKER as RENAME
-from calomel.suggest.drafts.rename import declares, relatives, rename, renamed_words, renamings
+from calomel.suggest.drafts.rename import Renaming, declares, relatives, rename, renamed_words, renamings
 from calomel.suggest.drafts.substitution import substitution
 from calomel.suggest.drafts.template import MAKER as TEMPLATE
 from calomel.suggest.drafts.template import template
 from calomel.suggest.recent import standing
 from calomel.suggest.signals import DraftSignals
+from calomel.workspace.candidates import imports_in, resolve
 from calomel.workspace.documents import Document
 from calomel.workspace.edits import Planned, TextEdit, apply, trimmed
 from calomel.workspace.longest_match import LongestMatch
+from calomel.workspace.segment import family_of
 
 MAKER: Final = "continuation"
 RECALLED: Final = "recalled"
@@ -131,6 +134,10 @@ WORTH: Final = {
 }
 _MOST: Final = 64
 _MOST_OF_ONE: Final = 128
+# Edits of another file that agree, for anything but a rename to be continued.
+_ENOUGH: Final = 3
+# Languages whose files see the names of all files in their folder.
+_BY_FOLDER: Final = frozenset({"go", "java", "kt", "kts", "c_sharp", "swift"})
 # In a longer text, only what is near the cursor is considered.
 _LONGEST: Final = 120_000
 # Lines around an unfinished edit in which its continuation is drafted.
@@ -155,7 +162,7 @@ def drafts(
         path: of the document, as in hunks; None when all hunks are its own.
         names: of the document's language; None to go by its path.
     """
-    hunks = standing(text, hunks, path)
+    hunks = [each for each in standing(text, hunks, path) if path is None or sees(text, path, each.path)]
     if not hunks:
         return ()
     low, high = _window(text, cursor)
@@ -172,16 +179,12 @@ def _moved(draft: EditDraft, by: int) -> EditDraft:
 def _all(text: str, hunks: Sequence[Hunk], path: str | None, names: Names) -> list[EditDraft]:
     rows = Rows(text, names)
     seen = evidence(rows, hunks, path)
-    makers: Iterable[Iterator[EditDraft]] = (
-        rename(rows, seen),
-        relatives(rows, seen),
-        arguments(rows, seen),
-        awaited(rows, seen),
-        template(rows, seen),
-        substitution(rows, seen),
-    )
-    found = [draft for maker in makers for draft in islice(maker, _MOST_OF_ONE)]
-    renames = renamings(rows, seen)
+    here = [hunk for hunk in hunks if path is None or hunk.path == path]
+    found = [draft for maker in (rename, relatives) for draft in islice(maker(rows, seen), _MOST_OF_ONE)]
+    found += _others(rows, evidence(rows, here, path))
+    if len(here) < len(hunks):
+        found += [draft for draft in _others(rows, seen) if draft.support >= _ENOUGH]
+    renamed = _elsewhere_renamed(rows, renamings(rows, seen))
     was = {edit.row: edit.old for edit in seen.edits if edit.row is not None}
     deleted = {line.strip() for line in seen.deleted}
     formed = [draft for draft in found if draft.maker == TEMPLATE]
@@ -211,11 +214,37 @@ def _all(text: str, hunks: Sequence[Hunk], path: str | None, names: Names) -> li
         # It gives a list what only lists of another name get, or changes a name that means something else here.
         if draft.maker != ARGUMENTS and (at, line, new) not in followed and strays(rows, seen, line, new):
             return False
-        local = {(each.old, each.new) for each in renames if each.local is not None and first not in each.local}
-        local -= {(each.old, each.new) for each in renames if each.local is None}
-        return draft.maker == RENAME or not local or local.isdisjoint(renamed_words(line, new, names))
+        return draft.maker == RENAME or renamed.get(first, renamed[None]).isdisjoint(renamed_words(line, new, names))
 
     return [draft for draft in found if fits(draft) and not elsewhere(draft)]
+
+
+def _others(rows: Rows, seen: Evidence) -> list[EditDraft]:
+    """The drafts of all makers but that of renames."""
+    makers = (arguments, awaited, template, substitution)
+    return [draft for maker in makers for draft in islice(maker(rows, seen), _MOST_OF_ONE)]
+
+
+def sees(text: str, path: str, other: str) -> bool:
+    """Whether a file is another one, or can see its names: it imports it, or both are in a folder that shares names."""
+    if path == other:
+        return True
+    kind = family_of(path)
+    if kind != family_of(other):
+        return False
+    if kind in _BY_FOLDER and posixpath.dirname(path) == posixpath.dirname(other):
+        return True
+    there = posixpath.join("/", other)
+    named = {posixpath.basename(there): (there,)}
+    here = posixpath.join("/", path)
+    return any(resolve(each, here, lambda name: named.get(name, ())) for each in imports_in(text, kind))
+
+
+def _elsewhere_renamed(rows: Rows, renames: Sequence[Renaming]) -> dict[int | None, set[tuple[str, str]]]:
+    """The renames that do not concern a line, by lines that some concern; None for all others."""
+    pairs = {(each.old, each.new): {rows.row(place.start) for place in each.places} for each in renames}
+    concerned = set().union(*pairs.values())
+    return {row: {pair for pair, own in pairs.items() if row not in own} for row in (None, *concerned)}
 
 
 def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None, names: Names) -> list[EditDraft]:

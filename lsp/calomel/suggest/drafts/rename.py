@@ -1,44 +1,50 @@
-"""Drafts that continue a rename: other uses of the old name with the same meaning, and names derived from it."""
+"""Drafts that continue a rename: of the uses of one binding, and of names derived from it."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final
 
-import regex
+from rapidfuzz.distance import Levenshtein
 
+from calomel.code.bindings import Binding, Mention, mentions
 from calomel.code.languages import RESERVED, TYPES
 from calomel.code.lines import Rows
 from calomel.code.names import Names, parts, respelled, spellings
-from calomel.code.scopes import around, binds, block_end, function_rows, is_inline, parameter_head
-from calomel.code.tokens import is_comment, is_name, is_quoted
+from calomel.code.scopes import around, by_words, function_rows, may_be
+from calomel.code.tokens import is_comment, is_name
 from calomel.prompts.parts import differences
 from calomel.suggest.drafts.evidence import EditDraft, Evidence, LineEdit
 
 MAKER: Final = "rename"
 _SHORTEST: Final = 3
 _PLACES: Final = 48
-# The likeness of renaming a derived name, which is less sure.
+# The likeness of renaming a derived name, and of a word in a comment or a string, which are less sure.
 _RELATED: Final = 0.5
+_WORDS: Final = 0.6
 # A type's name may be another one's, too, such as a parameter `string` or `list`.
 _NEVER: Final = RESERVED - TYPES
 # Share of common words for a line to be the other with renamed names.
 _SAME: Final = 0.6
-_DECLARED: Final = (
-    r"(?:\b(?:let|const|var|mut|for)\s+(?:mut\s+)?[({{\[]?|^\s*\(?)(?:\w+\s*,\s*)*{0}(?:\s*,\s*\w+)*[)}}\]]?"
-    r"\s*(?::[^=]*)?(?::?=(?!=)|\bin\b|\bof\b)"
-)
-# Before the name that a block gives an error or a context.
-_CAUGHT: Final = re.compile(r"^\s*(?:except|with|async with)\b.*\bas\s+$")
 _FIELD: Final = r"\s+(?:pub(?:\([^)]*\))?\s+|public\s+|private\s+|readonly\s+)*{0}\s*[?:\s]\s*\S"
-# Before the name of a parameter; its type has other text before it.
-_NAMED: Final = re.compile(r"(?:^|[(,*.{])\s*(?:(?:mut|public|private|protected|readonly|const|final)\s+)*$")
-_Use = Literal["attribute", "keyword", "quoted", "plain"]
+# Before a parameter of TypeScript that is a field, too.
+_PROPERTY: Final = re.compile(r"\b(?:public|private|protected|readonly)\s+$")
+# What defines a name, `{0}`, that other files can see: a function, a type, or a variable that is in no function.
+_DEFINED: Final = (
+    r"^\s*(?:(?:export|default|async|public|static|abstract|pub(?:\([^)]*\))?|const)\s+)*"
+    r"(?:def|class|fn|func|function\*?|struct|enum|trait|interface|type)\s+(?:\([^)\n]*\)\s*)?{0}\b"
+    r"|^(?:export\s+)?(?:(?:const|let|var)\s+)?{0}\s*(?::[^=\n]*)?=(?!=)"
+)
+# Characters between a receiver and its member, at most.
+_DOT: Final = 2
+# Letters in which a misspelt word differs from the right one.
+_SLIP: Final = 2
+_LINK: Final = re.compile(r"\w+://\S*|\]\([^)\s]*|\bwww\.\S*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,85 +54,56 @@ class Renaming:
     Attributes:
         old, new: names.
         support: number of lines in which it did.
-        use: how it is used in them.
-        row: of that line.
-        local: the lines in which the name means the same; None for everywhere.
-        partly: that line still has the old name, too.
-        copied: the lines of a copy, in which alone it goes on; None if the line is no copy's.
-        around: the lines that a declaration or an attribute stands in, outermost last; None for other uses.
-        called: whether it is a function's name, and something else has it, too, or the reverse; None if nothing has.
+        is_local: whether nothing outside of a function can mean it.
+        places: where the same is still called `old` in code, in the order of the text.
+        words: where a comment or a string names it.
     """
 
     old: str
     new: str
     support: int
-    use: _Use
-    row: int | None
-    local: range | None
-    partly: bool
-    copied: range | None = None
-    called: bool | None = None
-    around: tuple[str, ...] | None = None
-
-    def holds(self, rows: Rows, start: int, end: int, use: _Use) -> bool:
-        """Whether the old name means the same at a place with this use."""
-        row = rows.row(start)
-        if (
-            (self.copied is not None and row not in self.copied)
-            or (use != "quoted" and self.called not in {None, _is_function(rows.before(start), rows.behind(end))})
-            or (self.use == "attribute" and use == "plain" and _is_variable(rows, row, self.old))
-            # The key or field of the same name in another structure.
-            or (self.around is not None and declares(rows, row, self.old) and around(rows, row) != self.around)
-        ):
-            return False
-        if self.use == "quoted" != use:
-            return False  # words in a string are not names in code
-        if self.local is None:
-            return len(self.old) >= _SHORTEST or use == "attribute"
-        return use == "quoted" or (use != "attribute" if row in self.local else use == "keyword")
+    is_local: bool = False
+    places: tuple[Mention, ...] = ()
+    words: tuple[Mention, ...] = ()
 
 
 def rename(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
-    """Drafts that continue the renames among the last edits, in any language with names."""
+    """Drafts that continue the renames among the last edits, in any language with names.
+
+    Comments and strings follow when no code is left.
+    """
     for each in renamings(rows, seen):
-        by_row: defaultdict[int, list[regex.Match[str]]] = defaultdict(list)
-        variable = each.row is not None and rows.names.is_variable(rows.lines[each.row], each.new)
-        for match in rows.uses(each.old):
-            if match.lastgroup or not variable:
-                by_row[rows.row(match.start())].append(match)
+        by_row: defaultdict[int, list[Mention]] = defaultdict(list)
+        for place in each.places or each.words:
+            by_row[rows.row(place.start)].append(place)
             if len(by_row) > _PLACES:
                 break
-        for row, matches in by_row.items():
-            yield from _of_line(rows, each, row, matches)
+        likeness = 1.0 if each.places else _WORDS
+        for found in by_row.values():
+            text = _respelled(rows, found, each)
+            yield EditDraft(found[0].start, found[-1].end, text, MAKER, each.support, likeness, alone=not each.places)
 
 
-def _of_line(rows: Rows, renaming: Renaming, row: int, matches: Sequence[regex.Match[str]]) -> Iterator[EditDraft]:
-    """Drafts for all uses of the old name in a line, and for only those of the same kind."""
-    line, start = rows.lines[row], rows.start(row)
-    uses = [(match, _use(rows, row, line, match.start() - start, match.end() - start)) for match in matches]
-    kept = [(match, use) for match, use in uses if renaming.holds(rows, match.start(), match.end(), use)]
-    # Code only: changing a string or a comment is a separate change, and less sure.
-    code = [match for match, use in kept if use != "quoted"]
-    same = [match for match, use in kept if use == renaming.use]
-    quoted = [match for match, use in kept if use == "quoted"]
-    outside = renaming.local is not None and row not in renaming.local
-    likeness = 0.4 if outside or (renaming.partly and row == renaming.row) else 1.0
-    for chosen, worth in (code, 1.0), (same if len(same) < len(code) else [], 0.9), (quoted, 0.6):
-        if chosen:
-            spelled = dict.fromkeys(_respelled(rows, chosen, renaming, full=full) for full in (True, False))
-            for text, share in zip(spelled, (1.0, 0.9), strict=False):
-                first, last = chosen[0].start(), chosen[-1].end()
-                alone, sure = chosen is quoted, likeness * worth * share
-                yield EditDraft(first, last, text, MAKER, renaming.support, sure, alone=alone)
+def _respelled(rows: Rows, found: Sequence[Mention], renaming: Renaming) -> str:
+    """The text from the first to the last place with the new name; `{ name }` keeps the name of the field."""
+    text, at = "", found[0].start
+    for each in found:
+        key = f"{each.name}: " if each.shorthand else ""
+        text += rows.text[at : each.start] + key + renaming.new
+        at = each.end
+    return text
 
 
 def relatives(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
-    """Drafts for `OldName` and `OLD_NAME` if `old_name` was renamed, and for names with a word replaced twice."""
+    """Drafts for `OldName` and `OLD_NAME` if `old_name` was renamed, and for names with a word replaced twice.
+
+    Only names that this file declares, and none that means something already.
+    """
     found = renamings(rows, seen)
     names = {
         old: (new, each.support)
         for each in reversed(found)
-        if each.local is None and len(parts(each.old)) > 1
+        if not each.is_local and len(parts(each.old)) > 1
         for old, new in zip(spellings(each.old), spellings(each.new), strict=True)
         # A name's own words without its sigil are another name.
         if not each.old.endswith(old)
@@ -137,9 +114,13 @@ def relatives(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
             if is_name(name) and old in parts(name) != [old]:
                 names.setdefault(name, (respelled(name, {old: new}), count))
     for old, (new, support) in names.items():
-        for match in rows.uses(old):
-            alone = rows.is_quoted(match.start())
-            yield EditDraft(match.start(), match.end(), new, MAKER, support, _RELATED, alone=alone)
+        every = _mentions(rows, old, new)
+        declared = {each.binding for each in every if each.mode not in {"", "imports"}}
+        if any(each.name == new for each in every):
+            continue
+        for each in every:
+            if each.binding in declared and each.role in {"variable", "member"} and not each.shorthand:
+                yield EditDraft(each.start, each.end, new, MAKER, support, _RELATED)
 
 
 def _replaced_word(renaming: Renaming) -> tuple[str, str] | None:
@@ -152,17 +133,28 @@ def _replaced_word(renaming: Renaming) -> tuple[str, str] | None:
 @lru_cache(maxsize=512)
 def renamed_words(old: str, new: str, names: Names) -> tuple[tuple[str, str], ...]:
     """Pairs of replaced whole names: `old_name` and `new_name`, not `old` and `new`."""
+    pairs: dict[str, tuple[str, str]] = {}
+    for _, one, other in _renamed_at(old, new, names):
+        pairs.setdefault(one, (one, other))
+    return tuple(pairs.values())
+
+
+@lru_cache(maxsize=512)
+def _renamed_at(old: str, new: str, names: Names) -> tuple[tuple[int, str, str], ...]:
+    """Replaced whole names: where the new one starts in its line, the old one, and the new one."""
     one, other = names.pieces(old), names.pieces(new)
-    pairs: dict[str, str] = {}
+    found: list[tuple[int, str, str]] = []
     for low, high, first, last in differences(one, other):
         if high - low != last - first or _beside(one, low, high) != _beside(other, first, last):
             continue
-        changed = [(a, b) for a, b in zip(one[low:high], other[first:last], strict=True) if a != b]
-        if all(names.is_name(a) and names.is_name(b) for a, b in changed):
-            for a, b in changed:
-                if {a, b}.isdisjoint(_NEVER):
-                    pairs.setdefault(a, b)
-    return tuple(pairs.items())
+        changed = [(at, one[low + at], other[first + at]) for at in range(high - low)]
+        changed = [each for each in changed if each[1] != each[2]]
+        if all(names.is_name(a) and names.is_name(b) for _, a, b in changed):
+            starts = [len("".join(other[: first + at])) for at, _, _ in changed]
+            found += [
+                (start, a, b) for start, (_, a, b) in zip(starts, changed, strict=True) if {a, b}.isdisjoint(_NEVER)
+            ]
+    return tuple(found)
 
 
 def _beside(pieces: Sequence[str], first: int, last: int) -> tuple[str, str]:
@@ -171,30 +163,38 @@ def _beside(pieces: Sequence[str], first: int, last: int) -> tuple[str, str]:
     return before, next((piece for piece in pieces[last:] if not piece.isspace()), "")
 
 
+@dataclass(slots=True)
+class _Pair:
+    """The edits that made a name another one, newest first, and where the new one stands in this text."""
+
+    edits: list[LineEdit] = field(default_factory=list)
+    starts: set[int] = field(default_factory=set)
+
+
 def renamings(rows: Rows, seen: Evidence) -> list[Renaming]:
-    """The renames among the last edits, newest first; without those that a newer one undid."""
-    support: Counter[tuple[str, str]] = Counter()
-    # An attribute and a parameter of the same name are two.
-    newest: dict[tuple[tuple[str, str], _Use], LineEdit] = {}
+    """The renames among the last edits, newest first, also those of which nothing is left to do.
+
+    Without those that a newer one undid.
+    """
+    pairs: defaultdict[tuple[str, str], _Pair] = defaultdict(_Pair)
     for edit in (*seen.edits, *seen.copies):
-        for pair in renamed_words(edit.old, edit.new, rows.names):
-            if _is_rename(rows.names, edit, pair) and pair[::-1] not in support:
-                support[pair] += 1
-                for use in _uses(rows, edit, pair[1]):
-                    newest.setdefault((pair, use), edit)
-    found = [_renaming(rows, seen, pair, use, edit, support[pair]) for (pair, use), edit in newest.items()]
+        for start, *pair in _renamed_at(edit.old, edit.new, rows.names):
+            key = (pair[0], pair[1])
+            if edit.is_foreign and not (_defines(edit.old, pair[0]) and _defines(edit.new, pair[1])):
+                continue
+            if _is_rename(rows.names, edit, key) and key[::-1] not in pairs:
+                if edit not in pairs[key].edits:
+                    pairs[key].edits.append(edit)
+                if edit.row is not None:
+                    pairs[key].starts.add(rows.start(edit.row) + start)
     # A name that was replaced by different ones has no single new name.
-    olds = Counter(old for old, _ in support)
-    return [each for each in found if each is not None and olds[each.old] == 1]
+    olds = Counter(old for old, _ in pairs)
+    return [_renaming(rows, old, new, pair) for (old, new), pair in pairs.items() if olds[old] == 1]
 
 
-def _uses(rows: Rows, edit: LineEdit, name: str) -> tuple[_Use, ...]:
-    """How a line uses a name."""
-    if _is_field(rows, edit, name):
-        return ("attribute",)
-    return tuple(
-        dict.fromkeys(_use(rows, edit.row, edit.new, *each.span()) for each in rows.names.uses(edit.new, name))
-    )
+def _defines(line: str, name: str) -> bool:
+    """Whether a line defines a name that other files can see."""
+    return re.search(_DEFINED.format(re.escape(name)), line) is not None
 
 
 def _is_rename(names: Names, edit: LineEdit, pair: tuple[str, str]) -> bool:
@@ -206,162 +206,210 @@ def _is_rename(names: Names, edit: LineEdit, pair: tuple[str, str]) -> bool:
     return not changed_places and SequenceMatcher(None, one, other, autojunk=False).ratio() >= _SAME
 
 
-def _renaming(
-    rows: Rows, seen: Evidence, pair: tuple[str, str], use: _Use, edit: LineEdit, support: int
-) -> Renaming | None:
-    old, new = pair
-    local = _local(rows, seen.edits, old, new) if use == "plain" else None
-    if local is None:
-        # A short name is ambiguous, except as an attribute or within one function.
-        if (len(old) < _SHORTEST and use != "attribute") or old in TYPES or new in TYPES:
-            return None
-        # A new name that exists already is something else: this was a replacement, not a rename.
-        if support < 2 and _stands_elsewhere(rows, new, seen):  # noqa: PLR2004
-            return None
-    called = None
-    if local is None and use != "quoted":
-        start, end = _first(rows.names, edit.new, new)
-        called = _is_function(edit.new[:start], edit.new[end:])
-        called = called if _has_other(rows, old, called=called) else None
-    partly = _first(rows.names, edit.new, old) != (-1, -1)
-    own = edit.row is not None and (declares(rows, edit.row, new) or _OWN.search(edit.new) is not None)
-    outside = around(rows, edit.row) if own and edit.row is not None and local is None else None
-    return Renaming(old, new, support, use, edit.row, local, partly, edit.copied, called, outside)
+def _mentions(rows: Rows, *names: str) -> tuple[Mention, ...]:
+    found = mentions(rows, *names)
+    return by_words(rows, *names) if found is None else found
+
+
+def _renaming(rows: Rows, old: str, new: str, pair: _Pair) -> Renaming:
+    every, support = _mentions(rows, old, new), len(pair.edits)
+    edited = [each for each in every if each.start in pair.starts]
+    left = _Left(rows, every, edited, new, support)
+    groups = {(each.role, each.binding, each.receiver, each.called): each for each in reversed(edited)}
+    copied = next((edit.copied for edit in pair.edits if edit.copied is not None), None)
+    found = [place for each in groups.values() for place in left.like(each)] if edited else list(left.imported())
+    places = {each.start: each for each in found if copied is None or rows.row(each.start) in copied}
+    homes = {each.binding for each in edited if each.binding is not None and each.role in {"variable", "member"}}
+    words = [place for home in homes for place in left.words(home)] if copied is None and len(homes) == 1 else []
+    words += [] if places or homes else list(left.texts(edited))
+    is_local = bool(edited) and all(each.binding is not None and each.binding.is_local for each in edited)
+    ordered = tuple(places[start] for start in sorted(places))
+    if not is_local and (old in TYPES or new in TYPES or len(old) < _SHORTEST):
+        ordered = tuple(each for each in ordered if each.role == "member" and len(old) < _SHORTEST)
+    return Renaming(old, new, support, is_local, ordered, tuple(words))
+
+
+class _Left:
+    """What is left of a rename: the places of the old name that mean what was renamed."""
+
+    def __init__(self, rows: Rows, every: Sequence[Mention], edited: Sequence[Mention], new: str, support: int) -> None:
+        self._rows, self._edited, self._support = rows, edited, support
+        starts = {each.start for each in edited}
+        self._every = every
+        self._old = [each for each in every if each.name != new or each.start in starts]
+        self._old = [each for each in self._old if each.start not in starts]
+        self._strangers = [each for each in every if each.name == new and each.start not in starts]
+
+    def like(self, edited: Mention) -> Iterable[Mention]:
+        """The places that change as an edited one did."""
+        if edited.role == "variable":
+            return self._free(edited) if edited.binding is None else self._bound(edited, edited.binding)
+        if edited.role == "member":
+            return self._members(edited)
+        if edited.role == "keyword":
+            return [each for each in self._old if each.role == "keyword" and self._callee(each) == self._callee(edited)]
+        if edited.role == "key":
+            home = around(self._rows, self._rows.row(edited.start))
+            return [
+                each
+                for each in self._old
+                if each.role == "key" and home == around(self._rows, self._rows.row(each.start))
+            ]
+        return ()
+
+    def _free(self, edited: Mention) -> Iterator[Mention]:
+        """Of a name that this file does not declare, one use says nothing about the others."""
+        if self._support > 1:
+            yield from (
+                each
+                for each in self._old
+                if each.role == "variable" and each.binding is None and each.called == edited.called
+            )
+
+    def _bound(self, edited: Mention, home: Binding) -> list[Mention]:
+        same = [each for each in self._old if each.binding == home and each.role in {"variable", "member"}]
+        new = [each for each in self._strangers if each.binding == home and each.role in {"variable", "member"}]
+        declared = [each for each in self._edited if each.binding == home and each.mode]
+        imported = any(each.mode == "imports" and each.binding == home for each in self._every)
+        if not declared and (new or imported or edited.called):
+            # Another one was put in its place, which concerns the uses alone.
+            enough = self._support > 1 or not (new or imported)
+            same = [each for each in same if not each.mode and each.called == edited.called] if enough else []
+        elif new and self._support < 2 and any(each.mode for each in new):  # noqa: PLR2004
+            return []
+        if declared and any(each.mode == "parameter" for each in declared):
+            same += self._keywords(home)
+            if any(_PROPERTY.search(self._rows.before(each.start)) for each in declared):
+                same += self._fields(declared[0])
+        if declared and home.is_class:
+            same += self._foreign(home)
+        return same
+
+    def _members(self, edited: Mention) -> list[Mention]:
+        if edited.binding is not None and (edited.mode or not edited.called):
+            return self._bound(edited, edited.binding)
+        receivers = {each.receiver for each in self._edited if each.role == "member" and not each.mode}
+        return [
+            each
+            for each in self._old
+            if each.role == "member"
+            and each.called == edited.called
+            and not each.mode
+            and (each.receiver == edited.receiver or (len(receivers) > 1 and each.binding is None))
+        ]
+
+    def _foreign(self, home: Binding) -> list[Mention]:
+        """Members of other values, which are those of a class if no other one has them, and the value may be of it."""
+        others = any(each.binding != home and (each.mode == "methods" or each.binding) for each in self._old)
+        owner = home.scope.removeprefix("class ")
+        return [
+            each
+            for each in self._old
+            if each.role == "member" and each.binding is None and not others and may_be(self._rows, each.start, owner)
+        ]
+
+    def _fields(self, declared: Mention) -> list[Mention]:
+        """The uses of a field that a parameter of the constructor declares."""
+        members = [each for each in self._old if each.role == "member" and each.binding is not None]
+        return [each for each in members if each.binding.start <= declared.start < each.binding.end]  # type: ignore[union-attr]
+
+    def _keywords(self, home: Binding) -> list[Mention]:
+        """The arguments that name a parameter at the calls of its function."""
+        found = [each for each in self._old if each.role == "keyword" and each.callee is not None]
+        names = {name: None for each in found if (name := self._callee(each)[0])}
+        kept: list[Mention] = []
+        for name in names:
+            calls = {each.start: each for each in _mentions(self._rows, name)}
+            kept += [each for each in found if self._is_of(each, calls, home)]
+        kept += [each for each in found if self._makes(each, home)]
+        return kept
+
+    def _is_of(self, keyword: Mention, calls: dict[int, Mention], home: Binding) -> bool:
+        """Whether a keyword belongs to a call of the function that a scope is."""
+        call = calls.get(keyword.callee or -1)
+        declared = [each for each in calls.values() if each.mode in {"around", "methods"} and self._begins(each, home)]
+        if call is None or not declared:
+            return False
+        if call.binding is not None:
+            return call.binding == declared[0].binding
+        alone = sum(1 for each in calls.values() if each.mode) == 1
+        owner = declared[0].binding
+        return (
+            alone
+            and owner is not None
+            and owner.is_class
+            and may_be(self._rows, call.start, owner.scope.removeprefix("class "))
+        )
+
+    def _makes(self, keyword: Mention, home: Binding) -> bool:
+        """Whether a keyword belongs to a call of a class whose constructor a scope is."""
+        makers = [each for name in ("__init__", "initialize") for each in _mentions(self._rows, name)]
+        owners = {each.binding.scope for each in makers if each.mode and each.binding and self._begins(each, home)}
+        return f"class {self._callee(keyword)[0]}" in owners
+
+    def _begins(self, name: Mention, home: Binding) -> bool:
+        """Whether a name is that of the function that a scope is."""
+        between = self._rows.text[home.start : name.start]
+        return home.start <= name.start < home.end and not re.search(r"[({\n]", between)
+
+    def _callee(self, keyword: Mention) -> tuple[str, str]:
+        """The name of the function that a keyword belongs to, and its receiver."""
+        if keyword.callee is None:
+            return "", ""
+        found = self._rows.names.beginning(self._rows.text, keyword.callee)
+        return found, keyword.receiver
+
+    def imported(self) -> Iterator[Mention]:
+        """What another file declares: names that this one imports, or does not declare, and members of imports."""
+        own = {each.binding for each in self._every if each.mode not in {"", "imports"}}
+        if self._strangers and self._support < 2:  # noqa: PLR2004
+            return
+        for each in self._old:
+            if each.role == "variable" and each.binding not in own:
+                yield each
+            elif each.role == "member" and each.receiver.isidentifier():
+                known = _mentions(self._rows, each.receiver)
+                homes = {one.binding for one in known if one.mode == "imports"}
+                if any(one.binding in homes and one.end < each.start <= one.end + _DOT for one in known):
+                    yield each
+
+    def words(self, home: Binding) -> Iterator[Mention]:
+        """The comments and strings in a scope that name it: a word that anybody may use is not its name."""
+        for each in self._old:
+            if each.role in {"comment", "string"} and home.start <= each.start < home.end and self._names(each):
+                yield each
+
+    def _names(self, word: Mention) -> bool:
+        line, column = self._rows.lines[self._rows.row(word.start)], len(self._rows.before(word.start))
+        if any(found.start() <= column < found.end() for found in _LINK.finditer(line)):
+            return False
+        new = next((each.name for each in self._edited), "")
+        slip = new[:1] == word.name[:1] and Levenshtein.distance(word.name, new) <= _SLIP
+        text = self._rows.text
+        marked = text[word.start - 1 : word.start] == "`" == text[word.end : word.end + 1]
+        documented = re.search(r"(?:@param|:param|@arg)\b[^:]*$", line[:column]) is not None
+        return len(parts(word.name)) > 1 or slip or marked or documented
+
+    def texts(self, edited: Sequence[Mention]) -> Iterator[Mention]:
+        """What changes as a word in a comment or a string did: the same of it that is a whole string, or a slip."""
+        for one in edited:
+            for each in self._old:
+                if one.role == each.role and each.role in {"comment", "string"}:
+                    whole = self._is_whole(one) and self._is_whole(each)
+                    if whole or (self._names(each) and not each.shorthand):
+                        yield each
+
+    def _is_whole(self, word: Mention) -> bool:
+        text = self._rows.text
+        return text[word.start - 1 : word.start] in set("\"'`") and text[word.end : word.end + 1] in set("\"'`")
 
 
 # The name of a key at the start of its line.
 _KEY: Final = r"[ \t]*(?:-[ \t]+)*[\"']?{0}[\"']?[?!]?\s*[:=](?!=)"
-_OWN: Final = re.compile(r"\b(?:self|this)\.")
 
 
-def declares(rows: Rows, row: int, name: str | None = None) -> bool:
-    """Whether a line outside of functions begins with a key or a field, or with that of a name."""
-    line, pattern = rows.lines[row], r"[\w$.-]+" if name is None else re.escape(name)
+def declares(rows: Rows, row: int) -> bool:
+    """Whether a line outside of functions begins with a key or a field."""
+    line, pattern = rows.lines[row], r"[\w$.-]+"
     begins = re.match(_KEY.format(pattern), line) or re.match(_FIELD.format(pattern), line)
     return begins is not None and function_rows(rows, row) is None
-
-
-# Before the name of a function where it is defined, and how many characters before it.
-_NEAR: Final = 200
-_DEFINES: Final = re.compile(r"\b(?:def|fn|func|function)\s+(?:\([^)]*\)\s*)?$")
-
-
-def _is_function(before: str, after: str) -> bool:
-    """Whether a name stands between them as a function's."""
-    return after.lstrip().startswith("(") or _DEFINES.search(before[-_NEAR:]) is not None
-
-
-def _has_other(rows: Rows, name: str, *, called: bool) -> bool:
-    """Whether a function has this name where something else was renamed, or the reverse."""
-    for match in rows.uses(name):
-        before, after, row = rows.before(match.start()), rows.behind(match.end()), rows.row(match.start())
-        sets = before.endswith(("self.", "this.")) and re.match(r"\s*(?::[^=]*)?=(?!=)", after) is not None
-        field = sets or (_declares_field(rows.lines[row], name) and function_rows(rows, row) is None)
-        if field if called else _DEFINES.search(before[-_NEAR:]):
-            return True
-    return False
-
-
-def _is_variable(rows: Rows, row: int, name: str) -> bool:
-    """Whether a name is a parameter or a variable of the function around a line."""
-    inside = function_rows(rows, row)
-    return inside is not None and _is_variable_in(rows, name, inside)
-
-
-@lru_cache(maxsize=4)
-def _is_variable_in(rows: Rows, name: str, inside: range) -> bool:
-    """The same for the lines of a function; remembered, since one asks for each of its uses."""
-    low, high = rows.start(inside.start), rows.end(inside.stop - 1)
-    uses = rows.names.uses(rows.text[low:high], name)
-    return any(_is_bound(rows, low + match.start(), name, inside) for match in uses)
-
-
-def _is_bound(rows: Rows, offset: int, name: str, inside: range) -> bool:
-    """Whether a name at an offset is declared there as a parameter or a variable of a function."""
-    bound = binds(rows, offset)
-    if bound is not None:
-        return bound and function_rows(rows, rows.row(offset), offset) == inside
-    row, before = rows.row(offset), rows.before(offset)
-    parameter = parameter_head(rows, row, len(before)) == inside.start and _NAMED.search(before) is not None
-    return parameter or (
-        row != inside.start and re.search(_DECLARED.format(re.escape(name)), rows.lines[row]) is not None
-    )
-
-
-def _is_field(rows: Rows, edit: LineEdit, name: str) -> bool:
-    """Whether a line declares a field of a type."""
-    return edit.row is not None and _declares_field(edit.new, name) and function_rows(rows, edit.row) is None
-
-
-def _declares_field(line: str, name: str) -> bool:
-    return re.match(_FIELD.format(re.escape(name)), line) is not None
-
-
-def _stands_elsewhere(rows: Rows, name: str, seen: Evidence) -> bool:
-    edited = seen.rows()
-    places = (match.start() for match in rows.uses(name))
-    return any(rows.row(place) not in edited and not rows.is_quoted(place) for place in places)
-
-
-def _respelled(rows: Rows, chosen: Sequence[regex.Match[str]], renaming: Renaming, *, full: bool) -> str:
-    """The text from the first to the last place with the new name.
-
-    `full`: `{ name }`, which is `{ name: name }` in JavaScript and Rust, keeps the name of the field.
-    """
-    text, at = "", chosen[0].start()
-    for match in chosen:
-        shorthand = full and renaming.use == "plain" and _is_shorthand(rows, match.start(), match.end())
-        text += rows.text[at : match.start()] + (f"{renaming.old}: " if shorthand else "") + renaming.new
-        at = match.end()
-    return text
-
-
-def _is_shorthand(rows: Rows, start: int, end: int) -> bool:
-    line = rows.before(start)
-    if any(line.count(quote) % 2 for quote in "\"'`"):
-        return False  # a placeholder in a string
-    # `${name}` is a placeholder, too.
-    opened = re.search(r"(?<![$#@])\{[^{}()\[\]=]*$", line)
-    if not opened or re.match(r"\s*(?:import|export|const|let|var|use)\b[^=]*$", line):
-        return False
-    return re.search(r"[{,]\s*$", line) is not None and re.match(r"\s*[,}]", rows.text[end : end + 40]) is not None
-
-
-def _first(names: Names, line: str, name: str) -> tuple[int, int]:
-    return next((match.span() for match in names.uses(line, name)), (-1, -1))
-
-
-def _use(rows: Rows, row: int | None, line: str, start: int, end: int) -> _Use:
-    before, after = line[:start].rstrip(), line[end:].lstrip()
-    if is_quoted(line, start, rows.names) if row is None else rows.is_quoted(rows.start(row) + start):
-        return "quoted"
-    if before.endswith((".", "->")) and not before.endswith(".."):
-        return "attribute"
-    if before.endswith(("(", ",", "{")) and re.match(r"=(?!=)", after):
-        return "keyword"
-    return "plain"
-
-
-def _local(rows: Rows, edits: Sequence[LineEdit], old: str, new: str) -> range | None:
-    """The function whose parameter or variable was renamed; None if the name may be visible outside."""
-    for edit in edits:
-        if edit.row is None or (old, new) not in renamed_words(edit.old, edit.new, rows.names):
-            continue
-        uses = (match.span() for match in rows.names.uses(edit.new, new))
-        place = next((each for each in uses if _use(rows, edit.row, edit.new, *each) == "plain"), None)
-        if place is None:
-            continue
-        start, _ = place
-        if is_inline(rows, rows.start(edit.row) + start):
-            return range(edit.row, edit.row + 1)
-        if _CAUGHT.search(edit.new[:start]):
-            return range(edit.row, block_end(rows, edit.row))
-        head = parameter_head(rows, edit.row, start)
-        inside = function_rows(rows, edit.row if head is None else head, rows.start(edit.row) + start)
-        if inside is None:
-            continue
-        if rows.names.interpolated and new.startswith("$"):
-            return inside  # PHP, Perl and PowerShell write types and keywords before it, or nothing
-        if _is_bound(rows, rows.start(edit.row) + start, new, inside):
-            return inside
-    return None
