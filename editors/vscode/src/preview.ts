@@ -20,8 +20,9 @@ const INDENTS = "calomel.tabIndents";
 const DRAWN_MS = 30;
 // Rows beyond those at which an edit was shown; further away the user is busy elsewhere.
 const PATIENT_ROWS = 5;
-// A sentence is read in less.
+// A sentence, or a word, is read in less.
 const SAID_MS = 6000;
+const DONE_MS = 1500;
 
 /** A suggestion of text at the cursor that replaces text is shown here, too. */
 export type Kind = "fill" | "edit";
@@ -56,6 +57,9 @@ export class Preview {
   private goesOn: vscode.TextEditor | null = null;
   /** Where a mark says that there is something to ask for. */
   private marked: vscode.TextEditor | null = null;
+  /** Where the last of several edits was accepted, and nothing happened since. */
+  private finished: vscode.TextEditor | null = null;
+  private taking = false;
   private readonly takings = new vscode.EventEmitter<vscode.TextEditor>();
   /** An edit was taken, and the next one of the same answer is to be asked for. */
   readonly onGoingOn = this.takings.event;
@@ -87,6 +91,7 @@ export class Preview {
   /** Show an edit in the place of what is shown. */
   show(editor: vscode.TextEditor, suggestion: Suggestion, kind: Kind, more: Partial<Shown> = {}): void {
     const before = this.shown;
+    this.finished = null;
     if (this.marked !== null) {
       this.hide();
     }
@@ -112,14 +117,22 @@ export class Preview {
   }
 
   /** Say something at the cursor for a moment, until the user goes on. */
-  say(editor: vscode.TextEditor, text: string): void {
+  say(editor: vscode.TextEditor, text: string, milliseconds = SAID_MS): void {
     this.hide();
     this.marked = editor;
     const { tabSize } = sceneOf(editor);
     this.painter.paint(editor, sentence(new Lines(editor.document.getText()), editor.selection.active.line, text, tabSize));
     this.sentence = setTimeout(() => {
       this.hide();
-    }, SAID_MS);
+    }, milliseconds);
+  }
+
+  /** Nothing follows: where edits were counted, say that all are accepted. */
+  sayDone(editor: vscode.TextEditor): void {
+    if (this.finished === editor) {
+      this.finished = null;
+      this.say(editor, "done", DONE_MS);
+    }
   }
 
   /** The editor's menu is open, or closed. */
@@ -166,6 +179,9 @@ export class Preview {
   /** Go along with changes of a document. */
   changed(document: vscode.TextDocument, changes: readonly Change[]): void {
     const shown = this.shown;
+    if (!this.taking && this.finished?.document === document) {
+      this.finished = null;
+    }
     if (this.marked?.document === document) {
       this.hide();
     }
@@ -256,7 +272,10 @@ export class Preview {
     const { chain } = suggestion;
     const goesOn = chain !== null && chain.index < chain.total;
     this.goesOn = goesOn ? editor : null;
+    this.finished = chain !== null && !goesOn ? editor : null;
+    this.taking = true;
     const done = await put(editor, suggestion.edits, suggestion.behind);
+    this.taking = false;
     this.goesOn = null;
     if (done) {
       this.server.tell("accept", suggestion.id);

@@ -169,8 +169,10 @@ export class Watch implements vscode.Disposable {
     if (suggestion === null || found === null) {
       this.preview.yield();
       const why = whySilent(this.server.silences(editor.document.uri));
-      if (invoked && why !== "" && this.preview.in(editor) === null) {
+      if (this.preview.in(editor) === null && invoked && why !== "") {
         this.preview.say(editor, why);
+      } else if (this.preview.in(editor) === null) {
+        this.preview.sayDone(editor);
       }
     } else if (found.item.hint === true) {
       this.preview.mark(editor, here ? suggestion.rows.first : row);

@@ -167,7 +167,7 @@ def to_its_end(text: str, edit: TextEdit, names: Names) -> TextEdit:
         return TextEdit(start, edit.end - len(ends), ("" if removed else ends) + new[: -len(ends)])
     low, high = line_start(text, edit.start), line_end(text, edit.end)
     if len(LINE_END.findall(new)) > len(LINE_END.findall(removed)):
-        rest = text[edit.end : high]
+        rest = "" if ends else text[edit.end : high]
     else:
         result = text[low : edit.start] + new + text[edit.end : high]
         rest = names.going_on(result, edit.start - low + len(new)) or names.going_on(text, edit.end)

@@ -109,6 +109,8 @@ function M.accept(buf)
     if s.chain and s.chain.index < s.chain.total then
         buffer.cancel(state)
         question.follow(state)
+    elseif s.chain then
+        state.finished = state.tick
     end
     return true
 end

@@ -35,6 +35,7 @@ local PATIENT_ROWS = 5
 ---@field stale boolean? The user typed past what is shown, and the server has not said yet what comes now.
 ---@field marked boolean? A sign alone says that there is something to ask for, or a sentence why there is nothing.
 ---@field said integer? Which sentence that is.
+---@field finished integer? The text in which the last of several edits was accepted.
 ---@field menu boolean? A menu of completions is open.
 ---@field blocked string? Why the editor's own state forbade a question last.
 

@@ -40,13 +40,14 @@ function M.mark(state, row)
     render.sign(state.buf, row)
 end
 
--- A sentence is read in less.
-local SAID_MS = 6000
+-- A sentence, or a word, is read in less.
+local SAID_MS, DONE_MS = 6000, 1500
 
 --- Say something at the cursor for a moment, until the user goes on.
 ---@param state calomel.State
 ---@param what string
-function M.say(state, what)
+---@param ms integer?
+function M.say(state, what, ms)
     M.hide(state)
     state.marked = true
     render.say(state.buf, state.row, what)
@@ -56,7 +57,13 @@ function M.say(state, what)
         if state.said == mine and state.marked then
             M.hide(state)
         end
-    end, SAID_MS)
+    end, ms or SAID_MS)
+end
+
+--- Say that what was counted is all accepted.
+---@param state calomel.State
+function M.say_done(state)
+    M.say(state, "done", DONE_MS)
 end
 
 --- Hide it, and tell the server that the user did not decide about it.

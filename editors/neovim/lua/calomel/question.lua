@@ -127,12 +127,15 @@ local function ask_edit(state, kind, why)
         elseif s then
             s.elsewhere = buf ~= state.buf or nil
             display.show(state, s)
-            return
         elseif state.shown and state.shown.kind == "edit" then
             display.hide(state)
         end
-        if not s and kind == M.INVOKED then
+        if s then
+            return
+        elseif kind == M.INVOKED then
             tell_why(state, why)
+        elseif state.finished == state.tick then
+            display.say_done(state)
         end
     end)
 end
