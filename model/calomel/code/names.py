@@ -53,6 +53,14 @@ class Names:
         last = deque(self._name.finditer(text, start, offset), 1)
         return last[0][0] if last and last[0].end() == offset else ""
 
+    def going_on(self, text: str, offset: int) -> str:
+        """The part of a name behind an offset that lies within it; empty where no name goes on there."""
+        start = max(text.rfind("\n", 0, offset) + 1, offset - LONGEST_LINE)
+        for match in self._name.finditer(text, start, offset + LONGEST_LINE):
+            if match.end() > offset:
+                return text[offset : match.end()] if match.start() < offset else ""
+        return ""
+
     def beginning(self, text: str, offset: int) -> str:
         """The name that begins at an offset; empty without one."""
         found = self._name.match(text, offset)
