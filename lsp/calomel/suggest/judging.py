@@ -20,6 +20,7 @@ from calomel.selectivity.filters import FORM, QUICK, THOROUGH, fired
 from calomel.selectivity.filters import doubts as doubts_of
 from calomel.selectivity.proposal import Proposal
 from calomel.selectivity.record import Records, Source
+from calomel.selectivity.syntax import closing
 from calomel.suggest.edit import rows_between
 from calomel.suggest.signals import (
     Accord,
@@ -264,6 +265,9 @@ class SuggestionFilter:
         checks = QUICK if certain else FORM
         refused = tuple(fired(proposal)) if self.audit else tuple(islice(fired(proposal, checks), 1))
         doubts = () if certain or refused else doubts_of(proposal)
+        if snapshot.explicit and not refused:
+            # Who asks wants what may be wrong, but not what cannot be right.
+            refused = _broken(kind, snapshot, proposal, doubts)
         probability = self._probability(subject, doubts)
         wanted = snapshot.explicit and not self.strict
         least = self.threshold(kind, language)
@@ -331,6 +335,24 @@ def _signals(kind: Kind, snapshot: Snapshot, proposed: Judged) -> OutcomeSignals
         place=snapshot.place or None,
         around=surroundings(text, cursor, edits),
     )
+
+
+_SYNTAX: Final = ("unbalanced", "unparsable")
+# Stands for any expression.
+_NAME: Final = "x"
+
+
+def _broken(kind: Kind, snapshot: Snapshot, proposal: Proposal, doubts: Iterable[str]) -> tuple[str, ...]:
+    """The filter of syntax that a proposal fails, if any, also where a name would repair what its text does not."""
+    found = tuple(name for name in _SYNTAX if name in doubts)[:1]
+    if found or kind != "fill" or len(proposal.edits) != 1:
+        return found
+    start, end, new = proposal.edits[0]
+    named = snapshot.errors(start, end, _NAME)
+    if named is None or not named[0] > named[1] == 0 or "\n" in new.strip():
+        return ()
+    left = proposal.errors(closing(proposal) or "")
+    return ("unparsable",) if left is not None and left[1] > 0 else ()
 
 
 def proposal_of(kind: Kind, snapshot: Snapshot, proposed: Judged) -> Proposal:
