@@ -26,14 +26,12 @@ def _is_a_refactoring(found: list[Found]) -> None:
     assert sum(each.found for each in found) >= 0.9 * sum(each.wanted for each in found), told
 
 
-@pytest.mark.xfail(raises=AssertionError, reason="a rename reaches other bindings of the name")
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_tab_to_the_end_is_a_refactoring(language: str) -> None:
     _is_a_refactoring(await _measured(language, 25))
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(raises=AssertionError, reason="a rename reaches other bindings of the name")
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_tab_to_the_end_is_a_refactoring_two_hundred_times(language: str) -> None:
     _is_a_refactoring(await _measured(language, 200))
