@@ -222,14 +222,17 @@ def _ends_statement(proposal: Proposal) -> bool:
         return False
     start, end, new = proposal.edits[0]
     head, said = head_of(proposal.text, start), new.rstrip()
-    if not head.strip() or not said or not _GOES_ON.match(rest_of(proposal.text, end)):
+    rest, (_, line_end, lead) = rest_of(proposal.text, end), new[len(said) :].rpartition("\n")
+    if not head.strip() or not said or not _GOES_ON.match(rest):
         return False
+    if line_end and (lead or rest[:1].isspace()):
+        return False  # a line of its own, with its indentation
     if any(kind != "bracket" and at >= len(head) for kind, _, at in scan(head, proposal.language_id)):
         return False  # a comment or a string
     in_text = behind_string(proposal.text, start, proposal.language_id) != start
     if in_text or loose(head + new, proposal.language_id).waiting:
         return False
-    return said.endswith(";") or ("\n" in new[len(said) :] and not has_to_go_on(said))
+    return said.endswith(";") or (bool(line_end) and not has_to_go_on(said))
 
 
 def _closes_deeper(proposal: Proposal) -> bool:
