@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import shlex
 import signal
 import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,46 @@ CHANGED = CHAINED.replace("old", "new").replace("(1)", "(2)")
 # A function to be renamed, and a file that calls it.
 SHOP = "def total(prices):\n    return sum(prices)\n"
 HELPER = "from shop import total\n" + "\n" * 8 + "print(total([]))\n"
+
+
+# Seconds between two keys of somebody who presses one too many, and those after which Tab indents again.
+APART, PAUSE = 0.1, 0.5
+# Names, and what they become: they share a beginning, an end, both or neither.
+NAMES = [("items", "points"), ("price", "unit_price"), ("item", "items"), ("unit_price", "price"), ("a", "b"),
+         ("max", "maximum"), ("user", "customer"), ("getName", "getFullName"), ("rows", "columns")]  # fmt: skip
+PLACES = ["show({}, {})", "return {} + {}", "keep[{}] = {}", "total = {} + {}", "# {} {}", "x{} = {}"]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A name of a file's first line that a person changes, and what is to be changed behind it.
+
+    Attributes:
+        text: the file before.
+        name: the new one.
+        edits: lines, and what the scripted model makes of them.
+        done: the file once every edit is accepted.
+    """
+
+    text: str
+    name: str
+    edits: dict[str, str]
+    done: str
+
+    @classmethod
+    def drawn(cls, seed: int) -> Chain:
+        """The chain of a seed: a name with one to four other places, next to each other or far away."""
+        draw = random.Random(seed)
+        old, new = NAMES[seed % len(NAMES)]
+        lines, edits = [f"{old} = load(0)"], {}
+        for at in range(draw.randint(1, 4)):
+            form = draw.choice(PLACES)
+            lines += ["pass"] * draw.choice([0, 1, 6, 12])
+            lines.append(form.format(at, old))
+            edits[lines[-1]] = form.format(at, new)
+        lines += ["pass"] * draw.choice([0, 3])
+        done = [f"{new} = load(0)", *(edits.get(line, line) for line in lines[1:])]
+        return cls("\n".join(lines) + "\n", new, edits, "\n".join(done) + "\n")
 
 
 def here(folder: Path, command: Sequence[str]) -> Here:

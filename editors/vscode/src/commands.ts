@@ -14,6 +14,7 @@ import type { Pages } from "./page";
 import type { Preview } from "./preview";
 import type { Server } from "./server";
 import { whySilent } from "./state";
+import type { Surplus } from "./surplus";
 import type { Watch } from "./watch";
 
 const REPORT_MS = 60_000;
@@ -28,6 +29,7 @@ export interface Parts {
   readonly pages: Pages;
   readonly faults: Faults;
   readonly installer: Installer;
+  readonly surplus: Surplus;
 }
 
 type Handler = (...args: never[]) => unknown;
@@ -37,6 +39,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
   const { server, faults } = parts;
   const commands: Record<string, Handler> = {
     [TAKEN]: (id: string) => {
+      parts.surplus.begin();
       parts.inline.taken(id);
     },
     "calomel.accept": (by?: { key?: string }) => accept(parts, by?.key === "tab"),
@@ -93,18 +96,23 @@ async function asksAnew({ preview, watch }: Parts, editor: vscode.TextEditor): P
 }
 
 async function accept(parts: Parts, byTab: boolean): Promise<void> {
-  const { preview, watch } = parts;
+  const { preview, watch, surplus } = parts;
   const editor = vscode.window.activeTextEditor;
   // Keys are quicker than what the editor is told of the place they are pressed at.
   const indents = byTab && editor !== undefined && preview.tabIndents(editor);
+  const takes = editor !== undefined && !indents && preview.in(editor) !== null;
+  const isSurplus = surplus.isDue;
+  if (takes && byTab) {
+    surplus.begin();
+  }
   if (editor !== undefined && !indents) {
     watch.cancel();
     if (await asksAnew(parts, editor)) {
       return;
     }
   }
-  const taken = editor !== undefined && !indents && (await preview.accept(editor));
-  if (!taken && byTab) {
+  const taken = takes && (await preview.accept(editor));
+  if (!taken && byTab && !isSurplus) {
     await vscode.commands.executeCommand("tab");
   }
 }

@@ -6,11 +6,13 @@ import { Faults } from "./faults";
 import { Inline } from "./inline";
 import { Installer } from "./installer";
 import { Latency } from "./latency";
+import { offerToHoldBack } from "./menuOffer";
 import { Pages } from "./page";
 import { Painter } from "./painter";
 import { Preview } from "./preview";
 import { Server } from "./server";
 import { StatusBar } from "./statusBar";
+import { Surplus } from "./surplus";
 import { Watch } from "./watch";
 
 let server: Server | null = null;
@@ -26,6 +28,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
   const faults = new Faults(started);
   const installer = new Installer(started);
   const pages = new Pages();
+  const surplus = new Surplus();
   inline.connect(
     started,
     (asked) => watch.otherwise(asked),
@@ -57,13 +60,20 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     faults,
     installer,
     pages,
+    surplus,
     another,
     statusBar,
+    inline.onMenu((isOpen) => {
+      preview.beside(isOpen);
+    }),
+    preview.onMenuBeside(() => {
+      void offerToHoldBack(context.globalState);
+    }),
     inline.onAnswer((milliseconds) => {
       latency.add(milliseconds);
       statusBar.update();
     }),
-    ...registerCommands({ server: started, inline, preview, watch, pages, faults, installer }),
+    ...registerCommands({ server: started, inline, preview, watch, pages, faults, installer, surplus }),
     ...followSettings(started, watch),
   );
   await started.start();

@@ -18,6 +18,8 @@ const CONTEXT = "calomel.ghost";
 export const TAKEN = "calomel.taken";
 // Nobody tells an extension that its ghost text is drawn; it is within a frame or two.
 const DRAWN_MS = 80;
+// The editor holds its menu back until it is answered: a next edit that it has to wait for comes behind the menu.
+const SILENT_MS = 100;
 // The editor drops what reaches it while it stops waiting, which it does about 0.75 s after a key, without a word.
 const STOPS_MS = { from: 550, to: 1000 };
 
@@ -49,8 +51,12 @@ interface Question {
   readonly selected: string | undefined;
   readonly source: vscode.CancellationTokenSource;
   readonly answer: Promise<readonly Made[]>;
+  /** Comes to nothing as soon as there is no text, and what else there may be takes its time. */
+  readonly silence: Promise<readonly Made[]>;
   /** Of the editor's latest question for this place. */
   editor: vscode.CancellationToken;
+  /** The editor was told that there is nothing. */
+  isLeft: boolean;
 }
 
 export class Inline implements vscode.Disposable {
@@ -70,6 +76,9 @@ export class Inline implements vscode.Disposable {
   private readonly answers = new vscode.EventEmitter<number>();
   /** Milliseconds that an answer took. */
   readonly onAnswer = this.answers.event;
+  private readonly menus = new vscode.EventEmitter<boolean>();
+  /** The editor asked, and its menu is open or not: no extension is told of that in another way. */
+  readonly onMenu = this.menus.event;
 
   readonly middleware: InlineMiddleware = {
     provideInlineCompletionItems: async (document, position, context, token, next) => {
@@ -83,13 +92,14 @@ export class Inline implements vscode.Disposable {
         return null;
       }
       const entry = context.selectedCompletionInfo;
+      this.menus.fire(entry !== undefined);
       const agreeing = (made: readonly Made[]): readonly Made[] =>
         entry === undefined ? made : made.filter(({ item }) => goesOn(document, item, entry));
       const place = placeOf(document, position);
       const ask = async (known: Question | null): Promise<readonly Made[]> => {
         const question = known ?? this.ask(document, position, context, next);
         question.editor = token;
-        return (await Promise.race([question.answer, cancellation(token)])) ?? [];
+        return (await Promise.race([question.answer, question.silence, cancellation(token)])) ?? [];
       };
       const { question } = this;
       const known = question?.place === place && (question.invoked || !invoked) ? question : null;
@@ -294,6 +304,7 @@ export class Inline implements vscode.Disposable {
     this.cancel();
     clearTimeout(this.timer);
     this.answers.dispose();
+    this.menus.dispose();
   }
 
   private ask(
@@ -308,9 +319,18 @@ export class Inline implements vscode.Disposable {
     const place = placeOf(document, position);
     const invoked = context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke;
     const asked = { document, position, invoked, token: source.token };
-    const answer = this.find(asked, context, next).catch(() => []);
+    let hasNoText: () => void = () => undefined;
+    const silence = new Promise<readonly Made[]>((resolve) => {
+      hasNoText = () => {
+        setTimeout(() => {
+          question.isLeft = true;
+          resolve([]);
+        }, began + SILENT_MS - Date.now());
+      };
+    });
+    const answer = this.find(asked, context, next, hasNoText).catch(() => []);
     const selected = context.selectedCompletionInfo?.text;
-    const question: Question = { place, invoked, selected, source, answer, editor: source.token };
+    const question: Question = { place, invoked, selected, source, answer, silence, editor: source.token, isLeft: false };
     this.question = question;
     // Behind the new question: a server that knows of it can go on with what it computes for the old one.
     setTimeout(() => before?.source.cancel(), 0);
@@ -318,7 +338,7 @@ export class Inline implements vscode.Disposable {
       if (this.question === question) {
         this.question = null;
         this.seeToIt(document, position, made, {
-          late: isCancelled(question.editor),
+          late: isCancelled(question.editor) || question.isLeft,
           after: Date.now() - began,
           selected,
         });
@@ -350,6 +370,7 @@ export class Inline implements vscode.Disposable {
     asked: Asked,
     context: vscode.InlineCompletionContext,
     next: Next,
+    hasNoText: () => void,
   ): Promise<readonly Made[]> {
     const { document, position, token } = asked;
     const place = placeOf(document, position);
@@ -371,6 +392,7 @@ export class Inline implements vscode.Disposable {
         return made;
       }
     }
+    hasNoText();
     const made = await this.otherwise(asked);
     return made === null || isCancelled(token) ? [] : [made];
   }

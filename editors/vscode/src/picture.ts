@@ -60,6 +60,8 @@ export interface Scene {
   readonly hints: boolean;
   /** The key that takes it, or goes there. */
   readonly key: string;
+  /** The editor's menu is open, and covers what stands below the cursor. */
+  readonly menu: boolean;
   /** Where the edit is among those of one answer, and whether others follow; null where it is the only one. */
   readonly chain: { readonly index: number; readonly total: number; readonly rest: readonly unknown[] } | null;
   /** The user types past it: where it is far away, it is not announced. */
@@ -78,7 +80,7 @@ export function picture(lines: Lines, changes: readonly Hunk[], scene: Scene): P
   const bottom = lines.rows.length - 1;
   const rows = rowsOf(changes, bottom);
   const far = isFar(scene.cursor, rows, scene.view);
-  const foot = scene.hints && !far ? `${scene.key} to accept, Esc to dismiss${counted(scene)}` : "";
+  const foot = scene.hints && !far && !scene.menu ? `${scene.key} to accept, Esc to dismiss${counted(scene)}` : "";
   const struck: Stretch[] = [];
   const insertions: Insertion[] = [];
   const boxes: Box[] = [];
@@ -111,7 +113,7 @@ export function picture(lines: Lines, changes: readonly Hunk[], scene: Scene): P
   if (far && scene.cursor !== rows.first) {
     signs.push({ row: scene.cursor, sign: up ? "up" : "down" });
   }
-  const hints = scene.hints ? hintsOf(rows, scene, far, boxes.length > 0).map((hint) => placed(lines, hint, scene)) : [];
+  const hints = scene.hints ? hintsOf(rows, scene, far, boxes.length > 0).map((hint) => placed(lines, hint, scene.tabSize)) : [];
   return { struck, insertions, boxes, seams, hints, signs, far };
 }
 
@@ -119,6 +121,11 @@ export function picture(lines: Lines, changes: readonly Hunk[], scene: Scene): P
 export function mark(row: number): Picture {
   const signs = [{ row, sign: "here" as const }];
   return { struck: [], insertions: [], boxes: [], seams: [], hints: [], signs, far: false };
+}
+
+/** A sentence behind a row, and nothing else. */
+export function sentence(lines: Lines, row: number, text: string, tabSize: number): Picture {
+  return { ...mark(row), hints: [placed(lines, { row, text }, tabSize)], signs: [] };
 }
 
 /** What announces an edit of another file at a place such as `helper.py:12`. */
@@ -162,7 +169,7 @@ function boxOf(lines: Lines, hunk: Hunk, scene: Scene, foot: string): Box {
 }
 
 /** Behind a long line a hint would be cut at the edge of the editor: it goes behind the line below or above. */
-function placed(lines: Lines, hint: Hint, { tabSize }: Scene): Hint {
+function placed(lines: Lines, hint: Hint, tabSize: number): Hint {
   const columns = (row: number): number => (row in lines.rows ? width(lines.row(row), tabSize) : Infinity);
   if (columns(hint.row) <= LONGEST_BESIDE) {
     return hint;
@@ -177,17 +184,18 @@ function placed(lines: Lines, hint: Hint, { tabSize }: Scene): Hint {
 }
 
 function hintsOf(rows: View, scene: Scene, far: boolean, boxed: boolean): Hint[] {
-  if (!far) {
-    return boxed ? [] : [{ row: rows.first, text: `${scene.key}${counted(scene)}` }];
+  const covered = scene.menu && rows.first !== scene.cursor;
+  if (!far && !covered) {
+    return boxed && !scene.menu ? [] : [{ row: rows.first, text: `${scene.key}${counted(scene)}` }];
   }
-  if (scene.passed) {
+  if (scene.passed && !covered) {
     return [];
   }
   const up = rows.first < scene.cursor;
   const text = `${scene.key}: edit on line ${rows.first + 1} ${up ? "↑" : "↓"}${counted(scene)}`;
   const hints: Hint[] = [{ row: scene.cursor, text }];
   const { view } = scene;
-  if (view !== null) {
+  if (view !== null && far) {
     const edge = rows.first > view.last ? view.last : rows.first < view.first ? view.first : null;
     if (edge !== null && edge !== scene.cursor) {
       hints.push({ row: edge, text });

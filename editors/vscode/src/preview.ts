@@ -3,8 +3,9 @@
 import { posix } from "node:path";
 import * as vscode from "vscode";
 import type { Change, Edit } from "./edit";
+import { Lines } from "./lines";
 import type { Painter } from "./painter";
-import { announcement, mark, picture } from "./picture";
+import { announcement, mark, picture, sentence } from "./picture";
 import type { Scene } from "./picture";
 import type { View } from "./placement";
 import { isFar, rowsAway } from "./placement";
@@ -19,6 +20,9 @@ const INDENTS = "calomel.tabIndents";
 const DRAWN_MS = 30;
 // Rows beyond those at which an edit was shown; further away the user is busy elsewhere.
 const PATIENT_ROWS = 5;
+// A sentence, or a word, is read in less.
+const SAID_MS = 6000;
+const DONE_MS = 1500;
 
 /** A suggestion of text at the cursor that replaces text is shown here, too. */
 export type Kind = "fill" | "edit";
@@ -44,15 +48,24 @@ export class Preview {
   /** What was shown when the user typed on. */
   private passed: Suggestion | null = null;
   private indents = false;
+  /** The editor's menu is open. */
+  private menu = false;
+  private sentence: NodeJS.Timeout | undefined;
   /** Where the first key press went: there the second one takes it, though a line may begin. */
   private arrived: { readonly version: number; readonly place: vscode.Position } | null = null;
   /** Where an edit is being taken that others of the same answer follow. */
   private goesOn: vscode.TextEditor | null = null;
   /** Where a mark says that there is something to ask for. */
   private marked: vscode.TextEditor | null = null;
+  /** Where the last of several edits was accepted, and nothing happened since. */
+  private finished: vscode.TextEditor | null = null;
+  private taking = false;
   private readonly takings = new vscode.EventEmitter<vscode.TextEditor>();
   /** An edit was taken, and the next one of the same answer is to be asked for. */
   readonly onGoingOn = this.takings.event;
+  private readonly meetings = new vscode.EventEmitter<void>();
+  /** An edit is shown while the editor's menu is open. */
+  readonly onMenuBeside = this.meetings.event;
   private last = { version: -1, row: -1 };
 
   constructor(
@@ -78,6 +91,7 @@ export class Preview {
   /** Show an edit in the place of what is shown. */
   show(editor: vscode.TextEditor, suggestion: Suggestion, kind: Kind, more: Partial<Shown> = {}): void {
     const before = this.shown;
+    this.finished = null;
     if (this.marked !== null) {
       this.hide();
     }
@@ -102,8 +116,36 @@ export class Preview {
     this.painter.paint(editor, mark(row));
   }
 
+  /** Say something at the cursor for a moment, until the user goes on. */
+  say(editor: vscode.TextEditor, text: string, milliseconds = SAID_MS): void {
+    this.hide();
+    this.marked = editor;
+    const { tabSize } = sceneOf(editor);
+    this.painter.paint(editor, sentence(new Lines(editor.document.getText()), editor.selection.active.line, text, tabSize));
+    this.sentence = setTimeout(() => {
+      this.hide();
+    }, milliseconds);
+  }
+
+  /** Nothing follows: where edits were counted, say that all are accepted. */
+  sayDone(editor: vscode.TextEditor): void {
+    if (this.finished === editor) {
+      this.finished = null;
+      this.say(editor, "done", DONE_MS);
+    }
+  }
+
+  /** The editor's menu is open, or closed. */
+  beside(menu: boolean): void {
+    if (this.menu !== menu) {
+      this.menu = menu;
+      this.draw();
+    }
+  }
+
   /** Take it away; the server sees from the text what became of it, or was told. */
   hide(): void {
+    clearTimeout(this.sentence);
     if (this.marked !== null) {
       this.painter.clear(this.marked);
       this.marked = null;
@@ -137,6 +179,9 @@ export class Preview {
   /** Go along with changes of a document. */
   changed(document: vscode.TextDocument, changes: readonly Change[]): void {
     const shown = this.shown;
+    if (!this.taking && this.finished?.document === document) {
+      this.finished = null;
+    }
     if (this.marked?.document === document) {
       this.hide();
     }
@@ -227,7 +272,10 @@ export class Preview {
     const { chain } = suggestion;
     const goesOn = chain !== null && chain.index < chain.total;
     this.goesOn = goesOn ? editor : null;
+    this.finished = chain !== null && !goesOn ? editor : null;
+    this.taking = true;
     const done = await put(editor, suggestion.edits, suggestion.behind);
+    this.taking = false;
     this.goesOn = null;
     if (done) {
       this.server.tell("accept", suggestion.id);
@@ -321,6 +369,12 @@ export class Preview {
     return suggestion !== null && (elsewhere || isFar(editor.selection.active.line, suggestion.rows, viewOf(editor)));
   }
 
+  /** Whether Tab may be the menu's: where the editor does not ask for text, it tells nobody that the menu is open. */
+  private isMenuPossible(editor: vscode.TextEditor): boolean {
+    const configuration = vscode.workspace.getConfiguration("editor", editor.document);
+    return this.menu || !configuration.get<boolean>("inlineSuggest.enabled", true);
+  }
+
   private tellTab(editor: vscode.TextEditor): void {
     const indents = this.tabIndents(editor);
     if (indents !== this.indents) {
@@ -337,7 +391,8 @@ export class Preview {
     const { suggestion, editor, there } = shown;
     const scene = {
       ...sceneOf(editor),
-      key: this.tabIndents(editor) ? "Alt+L" : "Tab",
+      key: this.tabIndents(editor) || this.isMenuPossible(editor) ? "Alt+L" : "Tab",
+      menu: this.menu,
       chain: suggestion.chain,
       passed: this.isPassed(editor),
     };
@@ -346,6 +401,9 @@ export class Preview {
         ? picture(suggestion.lines, suggestion.hunks, scene)
         : announcement(`${posix.basename(there.uri.path)}:${suggestion.rows.first + 1}`, scene);
     this.painter.paint(editor, painted);
+    if (this.menu) {
+      this.meetings.fire();
+    }
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
       this.tellShown();
@@ -404,7 +462,7 @@ function viewOf(editor: vscode.TextEditor): View | null {
   return { first: first.start.line, last: bottom - cut };
 }
 
-function sceneOf(editor: vscode.TextEditor): Omit<Scene, "key" | "passed" | "chain"> {
+function sceneOf(editor: vscode.TextEditor): Omit<Scene, "key" | "menu" | "passed" | "chain"> {
   const configuration = vscode.workspace.getConfiguration("calomel.editor", editor.document.uri);
   const { tabSize } = editor.options;
   return {

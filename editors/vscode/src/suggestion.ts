@@ -45,6 +45,8 @@ export class Suggestion {
     readonly item: EditItem,
     readonly lines: Lines,
     readonly edit: Edit,
+    /** Where the text ends that is accepted, unchanged text behind the edit included: the rest of a name. */
+    private readonly end: number,
     readonly hunks: readonly Hunk[],
     /** Rows from the cursor when it was shown first. */
     readonly distance: number,
@@ -67,7 +69,12 @@ export class Suggestion {
     const away = rowsAway(cursorRow, rowsOf(changes, lines.rows.length - 1));
     const { index, total, rest } = item.chain ?? { index: 1, total: 1, rest: [] };
     const chain = total > 1 ? { index, total, rest: rest.map((each) => placed(lines, each)) } : null;
-    return new Suggestion(id, item, lines, edit, changes, away, chain);
+    return new Suggestion(id, item, lines, edit, lines.offset(columnOf(item.range.end)), changes, away, chain);
+  }
+
+  /** Whether it ends within a name, the rest of which stays. */
+  get isPartial(): boolean {
+    return this.end > this.edit.end;
   }
 
   /** The rows that it changes or stands at. */
@@ -93,10 +100,10 @@ export class Suggestion {
     return [...this.edits, ...rest.flatMap((each) => editsOf(this.lines, each, hunks(this.lines, each)))];
   }
 
-  /** Where the cursor belongs once it was taken: behind what the last change put in, as an offset afterwards. */
+  /** Where the cursor belongs once it was taken: behind what it put in and the rest of a name, as an offset afterwards. */
   get behind(): number {
-    const after = applied(this.lines.text, this.edit);
-    return after.length - (this.lines.text.length - this.edit.end);
+    const { start, end, text } = this.edit;
+    return this.end + text.length - (end - start);
   }
 
   /** As it is after the document has changed; null where it no longer holds. */
@@ -109,7 +116,8 @@ export class Suggestion {
     if (edit === null || text.slice(edit.start, edit.end) !== this.removed) {
       return null;
     }
-    return this.with(text, edit);
+    const rest = this.lines.text.slice(this.edit.end, this.end);
+    return this.with(text, edit, text.startsWith(rest, edit.end) ? edit.end + rest.length : edit.end);
   }
 
   /** Its first piece, and what is left of it afterwards (null: nothing). */
@@ -124,7 +132,8 @@ export class Suggestion {
     const target = applied(text, this.edit);
     // The rest lies between what both texts share.
     const left = trimmed(after, { start: 0, end: after.length, text: target });
-    const rest = after === target ? null : this.with(after, left);
+    const end = after.length - (text.length - this.end);
+    const rest = after === target ? null : this.with(after, left, Math.max(end, left.end));
     const start = this.lines.offset({ line: this.item.range.start.line, column: this.item.range.start.character });
     const accepted = Math.max(1, piece.start + piece.text.length - Math.min(start, piece.start));
     return { piece, rest, accepted };
@@ -139,21 +148,25 @@ export class Suggestion {
     return this.lines.text.slice(this.edit.start, this.edit.end);
   }
 
-  private with(text: string, edit: Edit): Suggestion | null {
+  private with(text: string, edit: Edit, end: number): Suggestion | null {
     const lines = new Lines(text);
     const changes = hunks(lines, edit);
     // What follows is as old as the text before: the server tells it anew.
     const chain = this.chain === null ? null : { ...this.chain, rest: [] };
     return changes.length === 0
       ? null
-      : new Suggestion(this.id, this.item, lines, edit, changes, this.distance, chain);
+      : new Suggestion(this.id, this.item, lines, edit, end, changes, this.distance, chain);
   }
+}
+
+function columnOf({ line, character }: { line: number; character: number }): { line: number; column: number } {
+  return { line, column: character };
 }
 
 function placed(lines: Lines, { range: { start, end }, text }: TextEdit): Edit {
   return trimmed(lines.text, {
-    start: lines.offset({ line: start.line, column: start.character }),
-    end: lines.offset({ line: end.line, column: end.character }),
+    start: lines.offset(columnOf(start)),
+    end: lines.offset(columnOf(end)),
     text: withLineEnds(text, lines.text.includes("\r\n") ? "\r\n" : "\n"),
   });
 }

@@ -7,6 +7,7 @@ import type { Change } from "./edit";
 import type { Asked, Inline, Made } from "./inline";
 import type { Preview } from "./preview";
 import type { NextEdit, Server } from "./server";
+import { whySilent } from "./state";
 import { Suggestion } from "./suggestion";
 
 // A cursor that moves tells of a next edit only for so long after an edit; the server's rule for ghost text.
@@ -73,6 +74,9 @@ export class Watch implements vscode.Disposable {
     this.cancel();
     const editor = vscode.window.activeTextEditor;
     if (editor?.document !== document || !this.server.serves(document)) {
+      if (editor?.document === document && invoked) {
+        this.preview.say(editor, this.server.state.message);
+      }
       return null;
     }
     const found = await this.server.nextEdit(document, position, invoked, token);
@@ -85,7 +89,7 @@ export class Watch implements vscode.Disposable {
       this.preview.hide();
       return made;
     }
-    this.present(editor, found);
+    this.present(editor, found, invoked);
     return null;
   }
 
@@ -113,7 +117,7 @@ export class Watch implements vscode.Disposable {
       this.preview.hide();
       await this.inline.push(document, position, [made]);
     } else {
-      this.present(editor, found);
+      this.present(editor, found, invoked);
     }
   }
 
@@ -152,18 +156,24 @@ export class Watch implements vscode.Disposable {
     }
     const { item } = found;
     const suggestion = Suggestion.of(item, document.getText(), position.line);
-    // Ghost text has no room for what is said of several.
-    return suggestion?.chain === null && item.hint !== true
+    // Ghost text has no room for what is said of several, and would leave the cursor within a name.
+    return suggestion?.chain === null && !suggestion.isPartial && item.hint !== true
       ? this.inline.item(document, position, suggestion.edit, { id: suggestion.id, kind: "edit", item })
       : null;
   }
 
-  private present(editor: vscode.TextEditor, found: NextEdit | null): void {
+  private present(editor: vscode.TextEditor, found: NextEdit | null, invoked: boolean): void {
     const here = found?.document === editor.document;
     const row = here || found === null ? editor.selection.active.line : found.item.range.start.line;
     const suggestion = found === null ? null : Suggestion.of(found.item, found.document.getText(), row);
     if (suggestion === null || found === null) {
       this.preview.yield();
+      const why = whySilent(this.server.silences(editor.document.uri));
+      if (this.preview.in(editor) === null && invoked && why !== "") {
+        this.preview.say(editor, why);
+      } else if (this.preview.in(editor) === null) {
+        this.preview.sayDone(editor);
+      }
     } else if (found.item.hint === true) {
       this.preview.mark(editor, here ? suggestion.rows.first : row);
     } else {

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hunks } from "../src/hunk";
 import { Lines } from "../src/lines";
-import { announcement, picture } from "../src/picture";
+import { announcement, picture, sentence } from "../src/picture";
 import type { Picture, Scene } from "../src/picture";
 
-const SCENE: Scene = { cursor: 0, view: { first: 0, last: 50 }, tabSize: 4, preview: "auto", hints: true, key: "Tab", chain: null, passed: false };
+const SCENE: Scene = { cursor: 0, view: { first: 0, last: 50 }, tabSize: 4, preview: "auto", hints: true, key: "Tab", menu: false, chain: null, passed: false };
 
 function drawn(before: string, after: string, scene: Partial<Scene> = {}): Picture {
   const lines = new Lines(before);
@@ -120,4 +120,18 @@ test("an edit of another file is announced at the cursor alone, unless the user 
   assert.deepEqual(found.hints, [{ row: 3, text: "Tab: edit in helper.py:12" }]);
   assert.deepEqual([found.struck, found.insertions, found.boxes, found.signs], [[], [], [], []]);
   assert.deepEqual(announcement("helper.py:12", { ...SCENE, passed: true }).hints, []);
+});
+
+test("while the menu is open, the hint stands where that does not cover it", () => {
+  const found = drawn("a = 1\n\nb = 2\n", "a = 1\n\nb()\nc()\n", { key: "Alt+L", menu: true });
+  assert.deepEqual([found.boxes.map(({ foot }) => foot), found.hints], [[""], [{ row: 0, text: "Alt+L: edit on line 3 ↓" }]]);
+  const here = drawn("a = 1\n", "b()\nc()\n", { key: "Alt+L", menu: true });
+  assert.deepEqual(here.hints, [{ row: 0, text: "Alt+L" }]);
+});
+
+test("a sentence behind a long line goes behind a short one", () => {
+  const lines = new Lines(`${"x".repeat(100)}\nshort\n`);
+  assert.deepEqual(sentence(lines, 0, "Nothing shown.", 4).hints, [
+    { row: 0, text: "Nothing shown.", over: { rows: 1, column: 8 } },
+  ]);
 });

@@ -23,7 +23,18 @@ test("what the server sends becomes the least edit", () => {
   const found = made();
   assert.deepEqual([found.id, found.edit, found.distance], ["s-1", { start: 17, end: 20, text: "new" }, 4]);
   assert.equal(found.start, 17);
-  assert.equal(found.behind, 20);
+});
+
+test("the cursor goes where the server's edit ends, wherever the least edit does", () => {
+  const text = "show(price, 1)\n";
+  const found = Suggestion.of(item(0, 5, 10, "unit_price"), text, 0);
+  assert.ok(found !== null);
+  assert.deepEqual([found.edit, found.behind, found.isPartial], [{ start: 5, end: 5, text: "unit_" }, 15, true]);
+  const later = found.follow(`x${text}`, [{ start: 0, removed: 0, text: "x" }]);
+  assert.equal(later?.behind, 16);
+  const other = found.follow("show(prices, 1)\n", [{ start: 10, removed: 0, text: "s" }]);
+  assert.deepEqual([other?.behind, other?.isPartial], [15, true]);
+  assert.equal(Suggestion.of(item(0, 5, 10, "prices"), text, 0)?.isPartial, false);
 });
 
 test("all that follow from one answer are put in with it, until the text changes", () => {

@@ -21,7 +21,7 @@ from calomel.infer.completer import Kind
 from calomel.lsp.client import CODE_ACTION_KIND
 from calomel.lsp.protocol import Editor, read
 from calomel.lsp.text_sync import Cursor, TextSync
-from calomel.suggest.edit import Suggestion
+from calomel.suggest.edit import Suggestion, to_its_end
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.snapshot import Diagnostic, Selected, Trigger
 from calomel.suggest.suggester import Suggester
@@ -269,8 +269,12 @@ def inline_item(suggestion: Suggestion, document: Document) -> dict[str, Any] | 
 
 
 def copilot_edit(suggestion: Suggestion, document: Document, *, chain: bool = False) -> dict[str, Any]:
-    """For `textDocument/copilotInlineEdit`; `chain` says where it is among those of one answer, and which follow."""
-    edit = joined(document.text, suggestion.edits)
+    """For `textDocument/copilotInlineEdit`; `chain` says where it is among those of one answer, and which follow.
+
+    It ends where the cursor belongs afterwards.
+    """
+    names = names_of(document.language_id, document.path)
+    edit = to_its_end(document.text, joined(document.text, suggestion.edits), names)
     item: dict[str, Any] = {}
     if chain and suggestion.total > 1:
         following = (joined(document.text, edits) for edits in suggestion.rest)

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from calomel.code.lines import LINE_END
+from calomel.code.names import Names
 from calomel.infer.completer import Candidate, Kind
 from calomel.prompts.parts import line_end, line_start, row_of
 from calomel.suggest.silence import Silence
@@ -67,7 +68,7 @@ class Suggestion:
         kind: `fill` inserts at the cursor, `edit` rewrites lines.
         edits: sorted, not adjacent, all in offsets of the same text.
         probability: of acceptance, as estimated by the calibrator; 0 to 1.
-        cursor_after: offset of the cursor in the resulting text; None for the end of the last edit.
+        cursor_after: offset of the cursor in the resulting text, see `to_its_end`; None for the end of the last edit.
         candidate: what it came from, with the model's signals.
         waited: seconds of debounce before the model was asked.
         cached: no model was asked for this answer.
@@ -151,6 +152,26 @@ def at_cursor(text: str, edits: Sequence[Planned], cursor: int) -> tuple[Planned
     """The same edits, with insertions moved to the cursor where the result is the same."""
     chosen = [slid(edit, text, cursor) for edit in edits]
     return tuple(edits if any(left.end > right.start for left, right in pairwise(chosen)) else chosen)
+
+
+def to_its_end(text: str, edit: TextEdit, names: Names) -> TextEdit:
+    """The same change of `text` as an edit that ends where the cursor belongs once it is accepted.
+
+    That is behind the whole name or the new lines that it makes, even if their ends stood there before, and behind a
+    new line rather than before the one below: clients put the cursor where an edit ends.
+    """
+    new, removed = edit.text, text[edit.start : edit.end]
+    ends = next((each for each in ("\r\n", "\n", "\r") if new.endswith(each)), "")
+    if ends and new.strip() and text.endswith(ends, 0, edit.end) and (not removed or removed.endswith(ends)):
+        start = edit.start if removed else edit.start - len(ends)
+        return TextEdit(start, edit.end - len(ends), ("" if removed else ends) + new[: -len(ends)])
+    low, high = line_start(text, edit.start), line_end(text, edit.end)
+    if len(LINE_END.findall(new)) > len(LINE_END.findall(removed)):
+        rest = "" if ends else text[edit.end : high]
+    else:
+        result = text[low : edit.start] + new + text[edit.end : high]
+        rest = names.going_on(result, edit.start - low + len(new)) or names.going_on(text, edit.end)
+    return TextEdit(edit.start, edit.end + len(rest), new + rest)
 
 
 def rows_between(rows: tuple[int, int], row: int) -> int:

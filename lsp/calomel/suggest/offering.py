@@ -6,11 +6,12 @@ import random
 from dataclasses import replace
 
 from calomel.code.languages import builtin_names
+from calomel.code.names import names_of
 from calomel.prompts.parts import row_of
 from calomel.selectivity.filters import OF_PAST, fired
 from calomel.selectivity.proposal import Proposal
 from calomel.suggest.cache import Entry
-from calomel.suggest.edit import Suggestion, at_cursor, grouped
+from calomel.suggest.edit import Suggestion, at_cursor, grouped, rows_between, to_its_end
 from calomel.suggest.judging import MOST_OTHERS, Judged, SuggestionFilter, words_of
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.offers import Offer, Outcome
@@ -131,9 +132,7 @@ class Offering:
         offer.strayed.clear()
         if offer.outcome.text != given:
             offer.outcome, offer.taken = replace(offer.outcome, text=given, length=utf16_length(given)), 0
-        # The end of the last edit, in the text after all of them.
-        end = delivered[-1].start + len(delivered[-1].text)
-        end += sum(len(edit.text) - (edit.end - edit.start) for edit in delivered[:-1])
+        whole = to_its_end(text, joined(text, delivered), names_of(document.language_id, document.path))
         return Suggestion(
             id=offer.outcome.id,
             uri=document.uri,
@@ -141,7 +140,7 @@ class Offering:
             kind=request.kind,
             edits=delivered,
             probability=offer.outcome.probability,
-            cursor_after=end,
+            cursor_after=whole.start + len(whole.text),
             candidate=decision.candidate,
         )
 
@@ -193,7 +192,7 @@ def _against_past(request: Request, past: Past, edits: tuple[Planned, ...]) -> S
 def _groups(request: Request, edits: tuple[Planned, ...]) -> tuple[tuple[Planned, ...], ...]:
     """Which of `edits` to offer at the cursor, and which after that; none if they belong elsewhere now.
 
-    What is on the cursor's line comes first, then all others in the order of the text.
+    What is on the cursor's line comes first, then what is nearest to it, below before above.
     """
     document, cursor = request.document, request.offset
     if request.kind == "fill":
@@ -202,8 +201,12 @@ def _groups(request: Request, edits: tuple[Planned, ...]) -> tuple[tuple[Planned
     text = document.text
     row, usual = row_of(text, cursor), builtin_names(document.language_id, document.path) or ()
     groups = grouped(text, edits, usual)
-    here = [each for each in groups if row_of(text, each[0].start) <= row <= row_of(text, each[-1].end)][:1]
-    first, *rest = (*here, *(each for each in groups if each not in here))
+
+    def away(group: tuple[Planned, ...]) -> tuple[int, bool]:
+        rows = row_of(text, group[0].start), row_of(text, group[-1].end)
+        return rows_between(rows, row), rows[0] < row
+
+    first, *rest = sorted(groups, key=away)
     return at_cursor(text, first, cursor), *rest
 
 

@@ -35,8 +35,8 @@ _NODES: Final = (
     "functions", "classes", "blocks", "opaque", "closed", "signatures", "through", "shorthand", "names", "types",
     "plain",
 )  # fmt: skip
-_PAIR: Final = "{0}: {1}"
-_EXPORT: Final = "{1} as {0}"
+PAIR: Final = "{0}: {1}"
+EXPORT: Final = "{1} as {0}"
 # More occurrences of one name are not looked at.
 _MOST: Final = 2_000
 _LONGEST_RECEIVER: Final = 200
@@ -310,7 +310,7 @@ class _Resolver:
             place.mode,
             receiver,
             callee,
-            _EXPORT if _is_export(place) else _PAIR if not kinds.isdisjoint(self._table.nodes["shorthand"]) else "",
+            EXPORT if _is_export(place) else PAIR if not kinds.isdisjoint(self._table.nodes["shorthand"]) else "",
             after.startswith(("(", "!(")),
         )
 
@@ -456,11 +456,13 @@ class _Resolver:
         return None
 
     def _owner(self, place: _Place, receiver: str = "") -> Binding | None:
-        """The class around; in Go, the type that a method is of, for its own name or its `receiver`."""
+        """The class or the object with methods around; in Go, a method's type, for its own name or its `receiver`."""
         for at in range(len(place.steps) - 1, 0, -1):
             node = place.steps[at].node
             if node.type in self._table.nodes["classes"]:
                 return None if receiver else self._scope(place.steps, at)
+            if node.type == "method_definition" and place.steps[at - 1].node.type == "object":
+                return None if receiver else replace(self._scope(place.steps, at - 1), is_class=True)
             of = node.child_by_field_name("receiver") if node.type == "method_declaration" else None
             if of is not None:
                 found = _GO_RECEIVER.fullmatch(self._rows.text[of.start_byte // 2 : of.end_byte // 2])

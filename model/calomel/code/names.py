@@ -37,12 +37,11 @@ class Names:
 
     def pieces(self, line: str) -> list[str]:
         """The names of a text, and every character between them; numbers are like names here."""
-        found: list[str] = self._piece.findall(line)
-        return found
+        return [found[0] for found in self._piece.finditer(line)]
 
     def all_in(self, text: str) -> set[str]:
         """The names of a text."""
-        return {word for word in self._name.findall(text) if _BEGINS.match(word)}
+        return {found[0] for found in self._name.finditer(text) if _BEGINS.match(found[0])}
 
     def is_name(self, text: str) -> bool:
         """Whether a text is one whole name."""
@@ -53,6 +52,14 @@ class Names:
         start = max(text.rfind("\n", 0, offset) + 1, offset - LONGEST_LINE)
         last = deque(self._name.finditer(text, start, offset), 1)
         return last[0][0] if last and last[0].end() == offset else ""
+
+    def going_on(self, text: str, offset: int) -> str:
+        """The part of a name behind an offset that lies within it; empty where no name goes on there."""
+        start = max(text.rfind("\n", 0, offset) + 1, offset - LONGEST_LINE)
+        for match in self._name.finditer(text, start, offset + LONGEST_LINE):
+            if match.end() > offset:
+                return text[offset : match.end()] if match.start() < offset else ""
+        return ""
 
     def beginning(self, text: str, offset: int) -> str:
         """The name that begins at an offset; empty without one."""

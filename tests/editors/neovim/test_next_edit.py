@@ -161,6 +161,8 @@ def test_what_follows_from_one_answer_is_counted_and_comes_at_once(neovim: Neovi
     assert len(neovim.asked()) == asked, "the model is not asked again"
     neovim.type("<Tab>")
     neovim.holds(CHANGED[:-1])
+    neovim.until(lambda: neovim.hint() == "done", "it is said that there are no more")
+    neovim.until(lambda: neovim.marks() == [], "for a moment")
 
 
 def test_one_key_takes_all_that_follows_as_one_step(neovim: Neovim) -> None:

@@ -249,6 +249,8 @@ def test_what_follows_from_one_answer_is_counted_and_comes_at_once(workbench: Wo
     assert len(workbench.asked()) == asked, "the model is not asked again"
     workbench.press("Tab")
     workbench.until_saved(CHANGED)
+    until_hint(workbench, "done")
+    until_gone(workbench)
 
 
 def test_one_key_takes_all_that_follows_as_one_step(workbench: Workbench) -> None:

@@ -109,8 +109,35 @@ function M.accept(buf)
     if s.chain and s.chain.index < s.chain.total then
         buffer.cancel(state)
         question.follow(state)
+    elseif s.chain then
+        state.finished = state.tick
     end
     return true
+end
+
+-- One more Tab within this time was pressed for a suggestion, not for blanks.
+local SURPLUS_MS = 400
+---@type number? In ms.
+local taken = nil
+local keys = vim.api.nvim_create_namespace("calomel.keys")
+
+--- Tab has taken a suggestion, or gone to one.
+function M.tab_took()
+    taken = vim.uv.hrtime() / 1e6
+    vim.on_key(function(_, typed)
+        if typed ~= "" and typed ~= "\t" then
+            taken = nil
+            vim.on_key(nil, keys)
+        end
+    end, keys)
+end
+
+--- Whether a Tab that has nothing to take follows so closely on one that had that it was pressed for the same: no other
+--- key came between, and no menu or snippet wants it.
+---@return boolean
+function M.is_surplus()
+    local soon = taken ~= nil and vim.uv.hrtime() / 1e6 - taken <= SURPLUS_MS
+    return soon and not situation.menu() and not situation.snippet()
 end
 
 --- Take the edit with all that follow from the same answer, as one step; the cursor goes to none that is far away.

@@ -21,6 +21,7 @@ local PATIENT_ROWS = 5
 ---@field tick integer
 ---@field row integer
 ---@field col integer
+---@field line string? Of the cursor.
 ---@field edited number When the text changed last, in ms.
 ---@field shown calomel.Suggestion?
 ---@field offered calomel.Suggestion[]? Of which `shown` is one.
@@ -32,7 +33,10 @@ local PATIENT_ROWS = 5
 ---@field passed {removed: string, new: string}? The edit that was shown when the user typed on.
 ---@field arrived {tick: integer, row: integer, col: integer}? Where the key that goes to an edit went last.
 ---@field stale boolean? The user typed past what is shown, and the server has not said yet what comes now.
----@field marked boolean? A sign alone says that there is something to ask for.
+---@field marked boolean? A sign alone says that there is something to ask for, or a sentence why there is nothing.
+---@field said integer? Which sentence that is.
+---@field finished integer? The text in which the last of several edits was accepted.
+---@field menu boolean? A menu of completions is open.
 ---@field blocked string? Why the editor's own state forbade a question last.
 
 ---@type table<integer, calomel.State>
@@ -75,7 +79,8 @@ local function ask_soon(state, delay)
 end
 
 ---@param state calomel.State
-local function changed(state)
+---@param typed boolean The cursor or its line is not what it was.
+local function changed(state, typed)
     state.edited = vim.uv.now()
     local s = state.shown
     if state.marked then
@@ -83,8 +88,8 @@ local function changed(state)
     end
     if s then
         if suggestion.follow(s, state.row, state.col) then
-            state.stale = s.kind == "edit" and not s.ghost
-            if s.kind == "edit" and situation.mode() == "insert" then
+            state.stale = state.stale or typed and s.kind == "edit" and not s.ghost
+            if typed and s.kind == "edit" and situation.mode() == "insert" then
                 state.passed = { removed = s.removed, new = s.new }
             end
             display.draw(state)
@@ -142,9 +147,11 @@ function M.update(buf)
     if not state or vim.api.nvim_get_current_buf() ~= buf then
         return
     end
-    local tick, row_before, col_before = state.tick, state.row, state.col
+    local tick, row_before, col_before, line_before = state.tick, state.row, state.col, state.line
     state.tick = vim.api.nvim_buf_get_changedtick(buf)
     state.row, state.col = situation.cursor()
+    state.line = vim.api.nvim_get_current_line()
+    local is_there = state.row == row_before and state.col == col_before
     state.blocked = situation.blocked(buf)
     if state.lines_tick then
         server.keep_up(buf, state.lines_tick)
@@ -152,9 +159,21 @@ function M.update(buf)
     if state.blocked then
         M.cancel(state)
         display.ignore(state, state.blocked)
-    elseif state.tick ~= tick then
-        changed(state)
-    elseif state.row ~= row_before or state.col ~= col_before then
+        return
+    end
+    if state.shown and state.shown.kind == "fill" and situation.covered() then
+        M.cancel(state)
+        display.ignore(state, "popup_menu")
+    end
+    local menu = situation.menu()
+    if state.menu ~= menu then
+        state.menu = menu
+        display.draw(state)
+    end
+    if state.tick ~= tick then
+        -- A menu that closes puts back what stands there already.
+        changed(state, not (is_there and state.line == line_before))
+    elseif not is_there then
         moved(state, row_before)
     end
 end
@@ -219,6 +238,24 @@ local function watch_lines(state)
     })
 end
 
+local watches_cmp = false
+
+--- nvim-cmp tells of its menu by events of its own.
+local function watch_cmp()
+    local cmp = package.loaded["cmp"]
+    if watches_cmp or type(cmp) ~= "table" or type(cmp.event) ~= "table" then
+        return
+    end
+    watches_cmp = true
+    for _, event in ipairs({ "menu_opened", "menu_closed" }) do
+        cmp.event:on(event, function()
+            vim.schedule(function()
+                M.update(vim.api.nvim_get_current_buf())
+            end)
+        end)
+    end
+end
+
 local function group_of(buf)
     return "calomel.buffer." .. buf
 end
@@ -253,12 +290,19 @@ function M.attach(buf)
         })
     end
     on({ "TextChanged", "TextChangedI", "TextChangedP", "CursorMoved", "CursorMovedI" }, M.update)
-    on({ "CompleteChanged", "RecordingEnter" }, function()
-        -- The menu and the register are there only behind the event.
+    local function behind()
+        -- The menu and the register are there, or gone, only behind the event.
         vim.schedule(function()
             M.update(buf)
         end)
-    end)
+    end
+    on({ "CompleteChanged", "CompleteDone", "RecordingEnter" }, behind)
+    vim.api.nvim_create_autocmd("User", {
+        group = group,
+        pattern = { "BlinkCmpMenuOpen", "BlinkCmpMenuClose" },
+        callback = behind,
+    })
+    on("InsertEnter", watch_cmp)
     on({ "InsertEnter", "CompleteDone", "RecordingLeave" }, function()
         local state = states[buf]
         if state and not state.shown then
@@ -298,7 +342,11 @@ function M.ask(buf)
     state.due = false
     state.timer:stop()
     state.blocked = situation.blocked(state.buf)
-    question.ask(state, question.INVOKED)
+    if state.blocked then
+        display.say(state, ("Nothing shown: %s."):format(situation.REASONS[state.blocked]))
+    else
+        question.ask(state, question.INVOKED)
+    end
     return true
 end
 
@@ -322,7 +370,7 @@ function M.describe(buf)
         attached = true,
         shown = state.shown and state.shown.kind,
         asking = state.due or state.pending ~= nil,
-        blocked = situation.blocked(state.buf) or state.blocked,
+        blocked = situation.blocked(state.buf) or state.blocked or situation.covered() and "popup_menu" or nil,
     }
 end
 

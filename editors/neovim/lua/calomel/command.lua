@@ -2,6 +2,7 @@
 
 local buffer = require("calomel.buffer")
 local server = require("calomel.server")
+local situation = require("calomel.situation")
 local text = require("calomel.text")
 
 local M = {}
@@ -61,14 +62,6 @@ local function held_back(withheld)
     return line
 end
 
-local BLOCKED = {
-    not_modifiable = "this buffer is read-only",
-    macro = "a macro is being recorded or executed",
-    command_line_window = "this is the command-line window",
-    popup_menu = "the popup menu is open",
-    snippet = "a snippet is being filled in",
-}
-
 --- What `:Calomel status` prints.
 ---@return string[]
 function M.status_lines()
@@ -106,7 +99,7 @@ function M.status_lines()
     elseif here.asking then
         lines[#lines + 1] = "This buffer: waiting for the server."
     elseif here.blocked then
-        lines[#lines + 1] = ("This buffer: nothing shown, because %s."):format(BLOCKED[here.blocked] or here.blocked)
+        lines[#lines + 1] = ("This buffer: nothing shown, because %s."):format(situation.REASONS[here.blocked])
     else
         local silence = server.silences[vim.uri_from_bufnr(0)]
         local why = silence and ("nothing shown. %s (%s)"):format(silence.message, silence.reason) or "no request yet."

@@ -27,7 +27,7 @@ function M.hide(state)
         suggestion.release(state.shown)
         state.shown = nil
     end
-    state.offered, state.chosen, state.marked = nil, nil, nil
+    state.offered, state.chosen, state.marked, state.said = nil, nil, nil, nil
     render.clear(state.buf)
 end
 
@@ -38,6 +38,32 @@ function M.mark(state, row)
     M.ignore(state, "replaced")
     state.marked = true
     render.sign(state.buf, row)
+end
+
+-- A sentence, or a word, is read in less.
+local SAID_MS, DONE_MS = 6000, 1500
+
+--- Say something at the cursor for a moment, until the user goes on.
+---@param state calomel.State
+---@param what string
+---@param ms integer?
+function M.say(state, what, ms)
+    M.hide(state)
+    state.marked = true
+    render.say(state.buf, state.row, what)
+    local mine = vim.uv.hrtime()
+    state.said = mine
+    vim.defer_fn(function()
+        if state.said == mine and state.marked then
+            M.hide(state)
+        end
+    end, ms or SAID_MS)
+end
+
+--- Say that what was counted is all accepted.
+---@param state calomel.State
+function M.say_done(state)
+    M.say(state, "done", DONE_MS)
 end
 
 --- Hide it, and tell the server that the user did not decide about it.
@@ -75,11 +101,14 @@ local function is_passed(state)
     return s ~= nil and passed ~= nil and passed.removed == s.removed and passed.new == s.new
 end
 
---- Whether Tab takes what is shown. In Insert mode it indents where a line begins, and goes to no edit elsewhere that
---- the user types past.
+--- Whether Tab takes what is shown. In Insert mode it is the menu's where one is open, indents where a line begins, and
+--- goes to no edit elsewhere that the user types past.
 ---@param state calomel.State
 ---@return boolean
 function M.takes_tab(state)
+    if situation.mode() == "insert" and situation.menu() then
+        return false
+    end
     local there = state.arrived
     if there and there.tick == state.tick and there.row == state.row and there.col == state.col then
         -- The first key press went here; the second one takes it, though a line may begin.
@@ -124,8 +153,10 @@ local function hint(state)
         key = config.current.keys.accept_always
     end
     local first = suggestion.rows(s)
-    if M.is_far(s, row) then
-        if situation.mode() == "insert" and is_passed(state) then
+    -- A menu covers what stands below the cursor.
+    local covered = state.menu and s.kind == "edit" and first ~= row
+    if covered or M.is_far(s, row) then
+        if not covered and situation.mode() == "insert" and is_passed(state) then
             return nil
         end
         local what = ("edit on line %d %s"):format(first + 1, first > row and "↓" or "↑")

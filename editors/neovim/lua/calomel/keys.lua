@@ -34,6 +34,12 @@ local function global_mapping(mode, lhs)
     return nil
 end
 
+--- Take the suggestion, as Tab does.
+function M.tab()
+    actions.accept()
+    actions.tab_took()
+end
+
 -- Mappings without <expr> that call Lua are not run within ours, where text can not be changed.
 local waiting = nil
 
@@ -109,8 +115,9 @@ local function map_key(buf, mode, lhs, action)
     end)
     table.insert(own[buf], key)
     local accepts = action == "accept" or action == "accept_always"
-    local call = codes(("<Cmd>lua require('calomel').%s()<CR>"):format(accepts and "accept" or action))
     local is_tab = action == "accept" and config.accepts_by_tab()
+    local run = is_tab and "calomel.keys').tab()" or ("calomel').%s()"):format(accepts and "accept" or action)
+    local call = codes(("<Cmd>lua require('%s<CR>"):format(run))
     -- Taking a suggestion is an undo step of its own, and what is typed behind it another one.
     local step = mode == "i" and action:find("accept") and codes("<C-g>u") or ""
     vim.keymap.set(mode, lhs, function()
@@ -118,10 +125,17 @@ local function map_key(buf, mode, lhs, action)
             return call
         end
         if is_tab and actions.takes_tab(buf) or not is_tab and actions.ready(action, buf) then
-            return step .. call .. step
+            -- The menu would go on in a text that is no longer there.
+            local close = mode == "i" and vim.fn.pumvisible() == 1 and codes("<C-e>") or ""
+            return close .. step .. call .. step
         end
         local builtin = accepts and mode == "i" and config.builtin() and not (is_tab and situation.tab_indents())
         if builtin and vim.lsp.inline_completion.get({ bufnr = buf }) then
+            if is_tab then
+                vim.schedule(actions.tab_took)
+            end
+            return ""
+        elseif is_tab and actions.is_surplus() then
             return ""
         end
         return fall_through(key, buf)

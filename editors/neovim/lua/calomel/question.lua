@@ -96,9 +96,20 @@ local function problems(state)
     end, vim.list_slice(near, 1, MOST_PROBLEMS))
 end
 
+--- Say why nothing came to whoever asked for it.
+---@param state calomel.State
+---@param text string? Why there is no text, where that was asked for, too.
+local function tell_why(state, text)
+    local silence = server.silences[vim.uri_from_bufnr(state.buf)]
+    local edit = silence and silence.message or "The server does not answer."
+    local two = text and text ~= edit
+    display.say(state, two and ("No text: %s No edit: %s"):format(text, edit) or "Nothing shown: " .. edit)
+end
+
 ---@param state calomel.State
 ---@param kind integer
-local function ask_edit(state, kind)
+---@param why string? Why there is no text.
+local function ask_edit(state, kind, why)
     local params = {
         textDocument = { uri = vim.uri_from_bufnr(state.buf), version = vim.lsp.util.buf_versions[state.buf] },
         position = text.position(state.buf, state.row, state.col),
@@ -119,6 +130,13 @@ local function ask_edit(state, kind)
         elseif state.shown and state.shown.kind == "edit" then
             display.hide(state)
         end
+        if s then
+            return
+        elseif kind == M.INVOKED then
+            tell_why(state, why)
+        elseif state.finished == state.tick then
+            display.say_done(state)
+        end
     end)
 end
 
@@ -132,7 +150,8 @@ local function ask_fill(state, kind)
     }
     request(state, "textDocument/inlineCompletion", params, function(result)
         local found = {}
-        for _, item in ipairs(situation.mode() == "insert" and result and (result.items or result) or {}) do
+        local wanted = situation.mode() == "insert" and not situation.covered()
+        for _, item in ipairs(wanted and result and (result.items or result) or {}) do
             local s = suggestion.fill(state.buf, item, state.row, state.col)
             if s and (s.ghost or #found == 0) then
                 found[#found + 1] = s
@@ -151,8 +170,11 @@ local function ask_fill(state, kind)
         if state.shown and state.shown.kind == "fill" then
             display.hide(state)
         end
+        local silence = server.silences[vim.uri_from_bufnr(state.buf)]
         if config.current.next_edit then
-            ask_edit(state, kind)
+            ask_edit(state, kind, silence and silence.message)
+        elseif kind == M.INVOKED then
+            tell_why(state)
         end
     end)
 end
@@ -165,7 +187,7 @@ function M.ask(state, kind)
     if state.blocked or where == "other" then
         return
     end
-    if where == "insert" and config.own() then
+    if where == "insert" and config.own() and not situation.covered() then
         ask_fill(state, kind)
     elseif config.current.next_edit then
         ask_edit(state, kind)

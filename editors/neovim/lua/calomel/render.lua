@@ -191,6 +191,15 @@ function M.sign(buf, row)
     mark(buf, row, 0, { sign_text = "»", sign_hl_group = HINT })
 end
 
+--- A sentence behind a row.
+---@param buf integer
+---@param row integer
+---@param what string
+function M.say(buf, row, what)
+    M.clear(buf)
+    show_hint(buf, { row = row, text = what })
+end
+
 --- A rewriting: what goes is struck, what comes stands beside or below it.
 ---@param buf integer
 ---@param hunks calomel.Hunk[]

@@ -48,6 +48,62 @@ function M.at_problem(buf)
     end)
 end
 
+--- What keeps suggestions from the screen, in words.
+M.REASONS = {
+    not_modifiable = "this buffer is read-only",
+    macro = "a macro is being recorded or executed",
+    command_line_window = "this is the command-line window",
+    popup_menu = "the popup menu is open",
+    snippet = "a snippet is being filled in",
+}
+
+--- Whether the menu of another plugin is open.
+---@param name string Of its module.
+---@param asks string[] Its functions that tell, the newest one first.
+---@return boolean
+local function shows_menu(name, asks)
+    local plugin = package.loaded[name]
+    for _, ask in ipairs(type(plugin) == "table" and asks or {}) do
+        local known, answer = pcall(function()
+            return plugin[ask]()
+        end)
+        if known then
+            return answer == true
+        end
+    end
+    return false
+end
+
+--- Whether a menu of completions is open, which Tab belongs to then: Neovim's own, or that of nvim-cmp or blink.cmp.
+---@return boolean
+function M.menu()
+    return vim.fn.pumvisible() == 1
+        or shows_menu("cmp", { "visible" })
+        or shows_menu("blink.cmp", { "is_menu_visible", "is_visible" })
+end
+
+--- Whether Tab goes on in a snippet: Neovim's own, or one of LuaSnip or mini.snippets.
+---@return boolean
+function M.snippet()
+    local function is(ask)
+        local known, answer = pcall(ask)
+        return known and answer == true
+    end
+    return vim.snippet.active({ direction = 1 })
+        or package.loaded["luasnip"] ~= nil and is(function()
+            return package.loaded["luasnip"].locally_jumpable(1)
+        end)
+        or _G.MiniSnippets ~= nil and is(function()
+            return _G.MiniSnippets.session.get() ~= nil
+        end)
+end
+
+--- Whether the popup menu leaves no room for ghost text.
+---@return boolean
+function M.covered()
+    return not config.current.with_menu and vim.fn.pumvisible() == 1
+end
+
 --- Why nothing may be shown in this buffer now, whatever the server thinks.
 ---@param buf integer
 ---@return string?
@@ -60,9 +116,8 @@ function M.blocked(buf)
     elseif vim.fn.getcmdwintype() ~= "" then
         return "command_line_window"
     elseif vim.fn.pumvisible() == 1 then
-        if not config.current.with_menu or vim.fn.complete_info({ "selected" }).selected >= 0 then
-            return "popup_menu"
-        end
+        -- An entry that is selected may stand in the text before anybody has decided for it.
+        return vim.fn.complete_info({ "selected" }).selected >= 0 and "popup_menu" or nil
     elseif M.mode() == "insert" and vim.snippet.active({ direction = 1 }) then
         return "snippet"
     end

@@ -26,6 +26,8 @@ M.JUMP_ROWS = 2
 ---@field hunks calomel.Hunk[] Changes of lines.
 ---@field removed string Changes of lines: the text that they replace.
 ---@field new string Changes of lines: what takes its place.
+---@field tail string Changes of lines: the rest of the name that they change, where the cursor goes behind.
+---@field at [integer, integer] Changes of lines: row and column where that text begins.
 ---@field first integer? Anchors of that text.
 ---@field last integer?
 ---@field distance integer? Rows from the cursor when it was shown first.
@@ -43,8 +45,9 @@ end
 ---@param s table
 ---@param edit calomel.Edit Trimmed.
 ---@param removed string
+---@param tail string
 ---@return calomel.Suggestion?
-local function with_hunks(s, edit, removed)
+local function with_hunks(s, edit, removed, tail)
     -- A NUL in a line reads as a line end.
     local lines = vim.api.nvim_buf_get_lines(s.buf, edit.srow, edit.erow + 1, false)
     for _, line in ipairs(lines) do
@@ -52,7 +55,7 @@ local function with_hunks(s, edit, removed)
             return nil
         end
     end
-    s.ghost, s.removed, s.new = false, removed, edit.text
+    s.ghost, s.removed, s.new, s.tail = false, removed, edit.text, tail
     s.hunks = text.hunks(s.buf, edit)
     if #s.hunks == 0 then
         return nil
@@ -60,6 +63,7 @@ local function with_hunks(s, edit, removed)
     local function anchor(row, col, gravity)
         return vim.api.nvim_buf_set_extmark(s.buf, anchors, row, col, { right_gravity = gravity, undo_restore = false })
     end
+    s.at = { edit.srow, edit.scol }
     s.first = anchor(edit.srow, edit.scol, false)
     s.last = anchor(edit.erow, edit.ecol, true)
     return s
@@ -78,14 +82,14 @@ function M.fill(buf, item, row, col)
     end
     local here = text.position(buf, row, col)
     local edit = text.edit(buf, item.range or { start = here, ["end"] = here }, insertion)
-    local removed, lead
-    edit, removed, lead = text.trimmed(buf, edit)
+    local removed, lead, tail
+    edit, removed, lead, tail = text.trimmed(buf, edit)
     if removed == "" and edit.text == "" then
         return nil
     end
     local s = { kind = "fill", id = id, item = item, buf = buf, row = row, col = col, lead = lead }
     if removed ~= "" or edit.srow ~= row or edit.scol ~= col then
-        return with_hunks(s, edit, removed)
+        return with_hunks(s, edit, removed, tail)
     end
     local line = vim.api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ""
     s.ghost, s.text = true, edit.text
@@ -105,11 +109,12 @@ function M.edit(buf, item, row, col)
     if not id or type(item.text) ~= "string" or type(item.range) ~= "table" then
         return nil
     end
-    local edit, removed = text.trimmed(buf, text.edit(buf, item.range, item.text))
+    local edit, removed, _, tail = text.trimmed(buf, text.edit(buf, item.range, item.text))
     if removed == edit.text then
         return nil
     end
-    local s = with_hunks({ kind = "edit", id = id, item = item, buf = buf, row = row, col = col }, edit, removed)
+    local s = { kind = "edit", id = id, item = item, buf = buf, row = row, col = col }
+    s = with_hunks(s, edit, removed, tail)
     if s then
         s.distance = M.rows_away(s, row)
         s.rest = {}
@@ -184,34 +189,46 @@ function M.follow(s, row, col)
     if text.replaced(s.buf, edit) ~= s.removed then
         return false
     end
-    s.hunks = text.hunks(s.buf, edit)
+    s.hunks, s.at = text.hunks(s.buf, edit), from
     -- What follows is as old as the text before: the server tells it anew.
     s.rest = {}
     return #s.hunks > 0
 end
 
+--- Where the cursor belongs once the changes are made: behind what was put in, and behind the whole name.
+---@param s calomel.Suggestion
+---@param row integer Where what is put in begins.
+---@param col integer
+---@return integer row
+---@return integer col
+local function behind(s, row, col)
+    row, col = text.after(row, col, s.new)
+    row = math.min(row, vim.api.nvim_buf_line_count(s.buf) - 1)
+    local line = vim.api.nvim_buf_get_lines(s.buf, row, row + 1, false)[1] or ""
+    local whole = s.tail ~= "" and line:sub(col + 1, col + #s.tail) == s.tail
+    return row, math.min(whole and col + #s.tail or col, #line)
+end
+
 --- Make the changes of lines, and those of all that follow if `all`.
 ---@param s calomel.Suggestion
 ---@param all boolean
----@return integer row Where the cursor belongs: behind what its own last change put in.
+---@return integer row Where the cursor belongs.
 ---@return integer col
 function M.apply(s, all)
     local each = vim.list_extend({ s.hunks }, all and s.rest or {})
     table.sort(each, function(a, b)
         return a[1].row > b[1].row
     end)
+    local shift = 0
     -- From the last one to the first, so that no place moves before its turn.
-    local row, col, shift = 0, 0, 0
     for _, hunks in ipairs(each) do
         local before = vim.api.nvim_buf_line_count(s.buf)
-        local behind, column = text.apply(s.buf, hunks)
-        if hunks == s.hunks then
-            row, col, shift = behind, column, 0
-        else
+        text.apply(s.buf, hunks)
+        if hunks[1].row < s.hunks[1].row then
             shift = shift + vim.api.nvim_buf_line_count(s.buf) - before
         end
     end
-    return row + shift, col
+    return behind(s, s.at[1] + shift, s.at[2])
 end
 
 --- The rows that it changes or stands at.

@@ -146,6 +146,7 @@ end
 ---@return calomel.Edit
 ---@return string removed
 ---@return string kept What was left out at its beginning.
+---@return string tail What was left out at its end.
 function M.trimmed(buf, edit)
     local old = M.replaced(buf, edit)
     local front, back = M.shared(old, edit.text)
@@ -154,7 +155,7 @@ function M.trimmed(buf, edit)
     local srow, scol = M.after(edit.srow, edit.scol, head)
     local erow, ecol = M.after(srow, scol, removed)
     local text = edit.text:sub(front + 1, #edit.text - back)
-    return { srow = srow, scol = scol, erow = erow, ecol = ecol, text = text }, removed, head
+    return { srow = srow, scol = scol, erow = erow, ecol = ecol, text = text }, removed, head, old:sub(#old - back + 1)
 end
 
 ---@param old string
@@ -261,13 +262,7 @@ end
 --- Make the changes, the last one first, so that no place moves before its turn.
 ---@param buf integer
 ---@param hunks calomel.Hunk[]
----@return integer row Where the cursor belongs: behind what the last change put in.
----@return integer col
 function M.apply(buf, hunks)
-    local shift = 0
-    for _, hunk in ipairs(hunks) do
-        shift = shift + #hunk.lines - hunk.count
-    end
     for at = #hunks, 1, -1 do
         local hunk = hunks[at]
         if hunk.kind == "line" then
@@ -279,19 +274,6 @@ function M.apply(buf, hunks)
             vim.api.nvim_buf_set_lines(buf, hunk.row, hunk.row + hunk.count, false, hunk.lines)
         end
     end
-    local last = hunks[#hunks]
-    if last.kind == "line" then
-        local piece, col = last.parts[#last.parts], 0
-        for _, each in ipairs(last.parts) do
-            col = col + #each.text - (each.ecol - each.scol)
-        end
-        return last.row + shift, piece.ecol + col
-    end
-    local row = last.row + shift + last.count - 1
-    if #last.lines == 0 then
-        return math.min(math.max(row + 1, 0), vim.api.nvim_buf_line_count(buf) - 1), 0
-    end
-    return row, #last.lines[#last.lines]
 end
 
 --- The next word of a suggestion, with the white space before it.

@@ -23,7 +23,7 @@ from calomel.infer.recall import recall
 from calomel.prompts.parts import Hunk, common_suffix, line_feeds
 from calomel.selectivity.analogy import expected
 from calomel.suggest.drafts.arguments import MAKER as ARGUMENTS
-from calomel.suggest.drafts.arguments import arguments, awaited, strays
+from calomel.suggest.drafts.arguments import arguments, awaited, list_edits, strays
 from calomel.suggest.drafts.evidence import EditDraft, Evidence, evidence
 from calomel.suggest.drafts.rename import MAKER as RENAME
 from calomel.suggest.drafts.rename import Renaming, declares, is_pure, rename, renamed_words, renamings
@@ -179,7 +179,7 @@ def _all(text: str, hunks: Sequence[Hunk], path: str | None, names: Names) -> li
     seen = evidence(rows, hunks, path)
     here = [hunk for hunk in hunks if path is None or hunk.path == path]
     found = list(islice(rename(rows, seen), _MOST_OF_ONE))
-    renames = renamings(rows, seen)
+    renames = [each for each in renamings(rows, seen) if each.is_known]
     found += _others(rows, evidence(rows, here, path), renames)
     if len(here) < len(hunks):
         found += [draft for draft in _others(rows, seen, renames) if draft.support >= _ENOUGH]
@@ -221,8 +221,11 @@ def _all(text: str, hunks: Sequence[Hunk], path: str | None, names: Names) -> li
 def _others(rows: Rows, seen: Evidence, renames: Sequence[Renaming]) -> list[EditDraft]:
     """The drafts of all makers but that of renames, whose edits tell the others nothing."""
     seen = replace(seen, edits=tuple(edit for edit in seen.edits if not is_pure(edit, renames, rows.names)))
-    makers = (arguments, awaited, template, substitution)
-    return [draft for maker in makers for draft in islice(maker(rows, seen), _MOST_OF_ONE)]
+    found = [draft for maker in (arguments, awaited) for draft in islice(maker(rows, seen), _MOST_OF_ONE)]
+    # What becomes of a function's parameters is nothing that other lists repeat.
+    bare = [edit for edit in seen.edits if not any(each.defines for each in list_edits(edit.old, edit.new))]
+    seen = replace(seen, edits=tuple(bare))
+    return found + [draft for maker in (template, substitution) for draft in islice(maker(rows, seen), _MOST_OF_ONE)]
 
 
 def sees(text: str, path: str, other: str) -> bool:
@@ -263,7 +266,7 @@ def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None,
     for draft in _all(before, hunks[:-1], path, names):
         goal = draft.apply(before)
         touches = draft.end >= start and draft.start <= start + len(newest.before)
-        if not touches or goal[:cursor] != text[:cursor] or goal == text:
+        if draft.alone or not touches or goal[:cursor] != text[:cursor] or goal == text:
             continue
         rest = common_suffix(goal[cursor:], text[cursor:])
         edit = replace(draft, start=cursor, end=len(text) - rest, text=goal[cursor : len(goal) - rest])

@@ -13,11 +13,11 @@ from typing import Final
 
 from rapidfuzz.distance import Levenshtein
 
-from calomel.code.bindings import Binding, Mention, mentions, scoping_of
+from calomel.code.bindings import EXPORT, PAIR, Binding, Mention, mentions, scoping_of
 from calomel.code.languages import RESERVED, TYPES
 from calomel.code.lines import Rows
 from calomel.code.names import Names, parts
-from calomel.code.scopes import around, by_words, function_rows, may_be
+from calomel.code.scopes import around, by_words, function_rows, is_in_link, may_be
 from calomel.code.tokens import is_comment
 from calomel.prompts.parts import differences
 from calomel.suggest.drafts.evidence import EditDraft, Evidence, LineEdit
@@ -44,9 +44,9 @@ _DEFINED: Final = (
 _DOT: Final = 2
 # Letters in which a misspelt word differs from the right one.
 _SLIP: Final = 2
+_SHORT: Final = 4
 # Before a parameter that a comment explains.
-_DOCUMENTS: Final = re.compile(r"(?:@param|:param|@arg)\b(?:\s*\{[^}]*\})?[\s\w\[.]*$")
-_LINK: Final = re.compile(r"\w+://\S*|\]\([^)\s]*|\bwww\.\S*")
+_DOCUMENTS: Final = re.compile(r"(?:@param|@arg)\b(?:\s*\{[^}]*\})?\s*\[?$|:param\b(?:\s+[\w.]+)?\s+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Renaming:
     Attributes:
         old, new: names.
         support: number of lines in which it did.
-        is_local: whether nothing outside of a function can mean it.
+        is_known: whether the file says what it stands for: then nothing else is to be replaced.
         places: where the same is still called `old` in code, in the order of the text.
         words: where a comment names it, or a string where only that was changed.
     """
@@ -64,7 +64,7 @@ class Renaming:
     old: str
     new: str
     support: int
-    is_local: bool = False
+    is_known: bool = False
     places: tuple[Mention, ...] = ()
     words: tuple[Mention, ...] = ()
 
@@ -142,34 +142,49 @@ def renamings(rows: Rows, seen: Evidence) -> list[Renaming]:
 
     Without those that a newer one undid.
     """
-    pairs: defaultdict[tuple[str, str], _Pair] = defaultdict(_Pair)
-    for edit in (*seen.edits, *seen.copies):
-        for start, *pair in _renamed_at(edit.old, edit.new, rows.names):
-            key = (pair[0], pair[1])
-            if edit.is_foreign and not (_defines(edit.old, pair[0]) and _defines(edit.new, pair[1])):
-                continue
-            if _is_rename(rows.names, edit, key) and key[::-1] not in pairs:
-                if edit not in pairs[key].edits:
-                    pairs[key].edits.append(edit)
-                if edit.row is not None:
-                    pairs[key].starts.add(rows.start(edit.row) + start)
-    for edit in seen.older:
-        for start, *names in _renamed_at(edit.old, edit.new, rows.names):
-            if (known := pairs.get((names[0], names[1]))) is not None and edit.row is not None:
-                known.starts.add(rows.start(edit.row) + start)
+    pairs = _pairs(rows, seen)
+    for edit in (each for each in (*seen.edits, *seen.copies, *seen.older) if each.row is not None):
+        line = rows.start(edit.row or 0)
+        renamed = _renamed_at(edit.old, edit.new, rows.names)
+        for (old, new), pair in pairs.items():
+            pair.starts |= {line + start for start, *names in renamed if names == [old, new]}
+            if new not in edit.old:
+                pair.starts |= {line + start for start in _spelled_out(edit.new, old, new)}
     # A name that was replaced by different ones has no single new name.
     olds = Counter(old for old, _ in pairs)
     found = (_renaming(rows, old, new, pair) for (old, new), pair in pairs.items() if olds[old] == 1)
     return [each for each in found if each is not None]
 
 
+def _pairs(rows: Rows, seen: Evidence) -> dict[tuple[str, str], _Pair]:
+    """The names that became others in the last edits, newest first; none that a newer edit turned back."""
+    pairs: defaultdict[tuple[str, str], _Pair] = defaultdict(_Pair)
+    for edit in (*seen.edits, *seen.copies):
+        for _, old, new in _renamed_at(edit.old, edit.new, rows.names):
+            unseen = edit.is_foreign and not (_defines(edit.old, old) and _defines(edit.new, new))
+            if unseen or not _is_rename(rows.names, edit, (old, new)) or (new, old) in pairs:
+                continue
+            if edit not in pairs[old, new].edits:
+                pairs[old, new].edits.append(edit)
+    return pairs
+
+
+def _spelled_out(line: str, old: str, new: str) -> Iterator[int]:
+    """Where a line has the new name beside the one that others know."""
+    for form, shift in (PAIR, len(old) + 2), (EXPORT, 0):
+        text = form.format(old, new)
+        yield from (found.start() + shift for found in re.finditer(re.escape(text), line))
+
+
 def is_pure(edit: LineEdit, renames: Iterable[Renaming], names: Names) -> bool:
     """Whether an edit of a line did nothing but rename."""
-    one, new = names.pieces(edit.old), edit.new
+    one, new, renames = names.pieces(edit.old), edit.new, tuple(renames)
     for each in renames:
-        new = new.replace(f"{each.old}: {each.new}", each.new).replace(f"{each.new} as {each.old}", each.new)
+        for form in (PAIR, EXPORT):
+            new = new.replace(form.format(each.old, each.new), each.new)
     other = names.pieces(new)
-    renamed = {start for start, _, _ in _renamed_at(edit.old, new, names)}
+    pairs = {(each.old, each.new) for each in renames}
+    renamed = {start for start, *pair in _renamed_at(edit.old, new, names) if tuple(pair) in pairs}
     starts = accumulate(map(len, other), initial=0)
     return len(one) == len(other) and all(
         a == b or start in renamed for a, b, start in zip(one, other, starts, strict=False)
@@ -207,15 +222,16 @@ def _renaming(rows: Rows, old: str, new: str, pair: _Pair) -> Renaming | None:
     places = {each.start: each for each in found if copied is None or rows.row(each.start) in copied}
     homes = {each.binding for each in edited if each.binding is not None and each.role in {"variable", "member"}}
     words = [place for home in homes for place in left.words(home)] if copied is None and len(homes) == 1 else []
-    words += [] if places or homes else list(left.texts(edited))
+    words += [each for each in left.texts(edited, within=bool(homes)) if each not in words]
     is_local = bool(edited) and all(each.binding is not None and each.binding.is_local for each in edited)
+    is_known = any(each.binding is not None or each.role == "member" for each in edited)
     ordered = tuple(places[start] for start in sorted(places))
     known = all(each.binding is not None for each in edited)
-    if not is_local and len(old) < _SHORTEST:
+    if not is_local and len(old) < _SHORTEST and not (known and scoping_of(rows.names.grammar)):
         ordered = tuple(each for each in ordered if each.role == "member")
     elif not known and (old in TYPES or new in TYPES):
         ordered = ()
-    return Renaming(old, new, support, is_local, ordered, tuple(words))
+    return Renaming(old, new, support, is_known, ordered, tuple(words))
 
 
 class _Left:
@@ -271,6 +287,12 @@ class _Left:
             if any(_PROPERTY.search(self._rows.before(each.start)) for each in declared):
                 same += self._fields(declared[0])
         if declared and home.is_class:
+            members = [
+                each for each in (*self._edited, *self._old) if each.binding is not None and each.binding.is_class
+            ]
+            if len({each.binding for each in members if each.mode and each in self._edited}) > 1:
+                # What several classes have.
+                same += [each for each in members if each.binding != home and each in self._old]
             same += self._foreign(home)
         return same
 
@@ -295,7 +317,10 @@ class _Left:
         return [
             each
             for each in self._old
-            if each.role == "member" and each.binding is None and not others and may_be(self._rows, each.start, owner)
+            if each.role == "member"
+            and each.binding is None
+            and not others
+            and (may_be(self._rows, each.start, owner) or self._is_slip(each))
         ]
 
     def _fields(self, declared: Mention) -> list[Mention]:
@@ -378,24 +403,31 @@ class _Left:
 
     def _names(self, word: Mention, home: Binding | None = None) -> bool:
         line, column = self._rows.lines[self._rows.row(word.start)], len(self._rows.before(word.start))
-        if any(found.start() <= column < found.end() for found in _LINK.finditer(line)):
+        if is_in_link(line, column):
             return False
-        new = next((each.name for each in self._edited), "")
-        slip = new[:1] == word.name[:1] and Levenshtein.distance(word.name, new) <= _SLIP
         text = self._rows.text
         marked = text[word.start - 1 : word.start] == "`" == text[word.end : word.end + 1]
         if _DOCUMENTS.search(line[:column]):
             return any(each.mode == "parameter" and each.binding == home for each in self._every)
-        return len(parts(word.name)) > 1 or slip or marked
+        return len(parts(word.name)) > 1 or self._is_slip(word) or marked
 
-    def texts(self, edited: Sequence[Mention]) -> Iterator[Mention]:
-        """What changes as a word in a comment or a string did: the same of it that is a whole string, or a slip."""
+    def texts(self, edited: Sequence[Mention], *, within: bool) -> Iterator[Mention]:
+        """What changes as a word in a comment or a string did: the same of it that is a whole string, or a slip.
+
+        `within`: the edits changed code, too, which says where the word is its name; then only slips are corrected.
+        """
         for one in edited:
             for each in self._old:
                 if one.role == each.role and each.role in {"comment", "string"}:
                     whole = self._is_whole(one) and self._is_whole(each)
-                    if whole or self._names(each):
+                    if self._is_slip(each) or (not within and (whole or self._names(each))):
                         yield each
+
+    def _is_slip(self, word: Mention) -> bool:
+        """Whether the new name only mends the spelling of the old one."""
+        new = next((each.name for each in self._edited), "")
+        ends = (new[:1], new[-1:]) == (word.name[:1], word.name[-1:])
+        return ends and len(new) > _SHORT and Levenshtein.distance(word.name, new) <= _SLIP
 
     def _is_whole(self, word: Mention) -> bool:
         text = self._rows.text
