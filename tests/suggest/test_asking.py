@@ -313,3 +313,20 @@ async def test_what_cannot_be_right_is_not_shown_to_who_asks_either(
             )  # whose body is missing
         else:
             assert answer.message
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "shown"),
+    [
+        ("/** The orders that|\n */\nf();\n", " */", False),
+        ("/**\n * The orders that|\n */\nf();\n", "} >", False),
+        ("/**\n * The orders (of a|\n */\nf();\n", " day)", True),
+        ("/** The orders.|\nf();\n", " */", True),
+        ("/**\n * The orders.\n|\nf();\n", " */", True),
+    ],
+)
+async def test_a_small_model_ends_no_comment_within_a_sentence(text: str, says: str, *, shown: bool) -> None:
+    async with editing("|", says, settings=NOW, model=ScriptedModel(log_prob=-0.01)) as editor:
+        editor.workspace.syntax = SyntaxTrees(parse_seconds=60.0)
+        editor.open(text, "javascript")
+        assert isinstance(await editor.inline(), Suggestion) is shown

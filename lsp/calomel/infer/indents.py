@@ -37,7 +37,7 @@ def indented(text: str, prefix: str, suffix: str, language_id: str) -> str:
     lines = LINE_END.split(text)
     head = LINE_END.split(prefix[-FAR:])[-1]
     at_start = not head.strip()
-    if len(lines) == 1 and not (at_start and text[:1] in {" ", "\t"}):
+    if not text.strip() or (len(lines) == 1 and head and not (at_start and text[:1] in {" ", "\t"})):
         return text
     around = prefix + suffix
     blanks, tabs = _BLANKS.search(around) is not None, _TABS.search(around) is not None
@@ -49,8 +49,11 @@ def indented(text: str, prefix: str, suffix: str, language_id: str) -> str:
             results[row] = _tabbed(leads, lines, row, base) if tabs else leads[row].expandtabs(_width_of(around))
     if at_start and head and leads[0]:
         results[0] = _without_own(results, lines, head, (prefix, suffix), language_id)
-    elif not head and not leads[0]:
-        results[0] = _lost(results, lines, prefix, suffix, language_id)
+    elif not head and not leads[0] and not _in_text(prefix[-FAR:], language_id):
+        known = blanks or tabs  # how far a block stands in
+        inside = _inside(prefix, lines[0], len(lines) > 1, around, language_id) if known else ""
+        fits = inside and _bears_out(inside, lines, results, (_lines_above(prefix) or [""])[-1])
+        results[0] = inside if fits else _lost(results, lines, prefix, suffix, language_id)
     if knows(language_id) and len(lines) > 1 and _begins_statement(prefix, lines[0], language_id):
         _nest(results, lines, indent_of(head) + (results[0] if at_start else ""), prefix, suffix)
     if results == leads:
@@ -160,6 +163,8 @@ _GOES_ON_WITH: Final = re.compile(r"\s*(?:[.)\]}&|?:,=+*/<>-]|#|//|/\*)")
 _HEADS: Final = re.compile(r"\s*(?:if|else|for|while|do)\b")
 # What stands at the margin anyway, or closes what is open.
 _AT_MARGIN: Final = re.compile(r"[)\]}]|(?:case|default|else|public|private|protected)\b|\w+:\s*\Z|#\s?[a-z]+\b|</")
+# A comment behind code; `#` before a letter may be a color.
+_BEHIND: Final = re.compile(r"\s(?:#[^\w]|//)")
 _ENDS_BLOCK: Final = re.compile(r"[)\]}]|end\b|</")
 _PAIR: Final = re.compile(r"\s*[\"']?[\w.-]+[\"']?\s*:\s+\S")
 _ELEMENT: Final = re.compile(r"\s*<([\w.:-]+)\b.*(?:</\1>|/>)\s*\Z")
@@ -173,31 +178,78 @@ def _lines_above(prefix: str) -> list[str]:
 def _deeper(line: str, width: int) -> int:
     """By how many columns what a line opens stands deeper; 0 if it opens nothing."""
     item = _ITEM.match(line)
-    code = re.split(r" (?:#|//)", line)[0]
+    code = _BEHIND.split(line)[0]
     if _OPENS.search(code) or _TAG.match(code):
         return width + (len(item[1]) if item else 0)
     return len(item[1]) if item else 0
 
 
 def _without_own(results: list[str], lines: list[str], head: str, around: tuple[str, str], language_id: str) -> str:
-    """The indentation of an answer's first line without what stands before the cursor, if both are too much."""
+    """The indentation of an answer's first line without what stands before the cursor.
+
+    A model that indents where the cursor stands indented already repeats that. It goes on only where the line would
+    stand nowhere otherwise, or where the second line says so.
+    """
     lead, prefix, above = results[0], around[0][-FAR:], _lines_above(around[0])
     if not above:
         return lead
-    unit = _USUAL_WIDTH if "\t" in head else _width_of("".join(around), 0)
+    unit = _USUAL_WIDTH if "\t" in head + above[-1] else _width_of("".join(around), 0)
     here, own = (len(each.expandtabs(unit or _USUAL_WIDTH)) for each in (head, lead))
     depth = len(indent_of(above[-1]).expandtabs(unit or _USUAL_WIDTH))
     width = unit or (here - depth if here > depth else _USUAL_WIDTH)  # a level is there if nothing else tells its size
-    item = _ITEM.match(lines[0]) is not None and _ITEM.match(above[-1]) is not None
-    least = most = depth if item else depth + _deeper(above[-1], width)
+    absolute, relative = max(here, own), here + own
     opened = unmatched(prefix, language_id)[0]
-    if most == depth >= here and not item and _goes_on_deeper(above, prefix, language_id, within=bool(opened)):
-        most = depth + 2 * width
-    aligned = opened and here + own == len(LINE_END.split(prefix[: opened[-1][0]])[-1]) + 1
-    if aligned or (here + own <= most and not _is_absolute(results, lines, max(here, own), here + own, width)):
+    aligned = _after_bracket(prefix, opened)
+    first_below = _goes_on_deeper(above, prefix, language_id, within=bool(opened) or len(around[0]) > FAR)
+    second = next((row for row in range(1, len(lines)) if lines[row].strip()), 0)
+    deeper = _deeper(lines[0], width)
+    sibling = second and not _ENDS_BLOCK.match(lines[second].lstrip())
+    told = len(results[second].expandtabs(width)) - deeper if sibling else -1
+    if aligned == relative or (deeper and told == relative != absolute):
         return lead
-    left = max(0, least - here, own - here)
-    return lead[len(lead) - left :] if left and left < own and "\t" not in lead else "" if not left else lead
+    if told != absolute:
+        if first_below and here == depth and not _deeper(above[-1], width) and relative - depth in {width, 2 * width}:
+            return lead
+        allowed = _allowed(above, lines[0], width)
+        if opened and lines[0].lstrip()[:1] in {")", "]", "}"}:
+            allowed = {len(indent_of(LINE_END.split(prefix[: opened[-1][0]])[-1]).expandtabs(width))}
+        if here - depth >= width:
+            allowed.add(absolute)
+        if relative in allowed and absolute not in allowed:
+            return lead
+    left = max(0, own - here)
+    return lead[len(lead) - left :] if left and "\t" not in lead else lead.removeprefix(head) if left else ""
+
+
+def _after_bracket(prefix: str, opened: list[tuple[int, str]]) -> int:
+    """The column behind the innermost open bracket, if text follows it on its line; else -1."""
+    if not opened:
+        return -1
+    at = opened[-1][0]
+    if not LINE_END.split(prefix[at + 1 :])[0].strip():
+        return -1
+    return len(LINE_END.split(prefix[:at])[-1]) + 1
+
+
+def _allowed(above: list[str], first: str, width: int) -> set[int]:
+    """The columns at which a line may stand below others: deeper than what opens a block, else as one of those around.
+
+    Args:
+        above: the lines above it, with text.
+        first: the line.
+        width: columns of a level.
+    """
+    depth = len(indent_of(above[-1]).expandtabs(width))
+    item, deeper = _ITEM.match(above[-1]), _deeper(above[-1], width)
+    opens = deeper > 0 and not (item and deeper == len(item[1]))
+    around = {depth}
+    for line in reversed(above):
+        column = len(indent_of(line).expandtabs(width))
+        if column < min(around):
+            around.add(column)
+    if not opens:
+        return around | ({depth + deeper} if deeper else set())
+    return {depth + deeper} | ({depth} if _AT_MARGIN.match(first) or _ITEM.match(first) else set())
 
 
 def _goes_on_deeper(above: list[str], prefix: str, language_id: str, *, within: bool) -> bool:
@@ -206,7 +258,7 @@ def _goes_on_deeper(above: list[str], prefix: str, language_id: str, *, within: 
         return False
     before, last = (["", *above])[-2:]
     again = _goes_on(before, language_id, within=within) and not _deeper(before, 1)
-    return _goes_on(last, language_id, within=within) and not (again and len(indent_of(before)) < len(indent_of(last)))
+    return _goes_on(last, language_id, within=within) and not again
 
 
 def _in_text(prefix: str, language_id: str) -> bool:
@@ -216,18 +268,12 @@ def _in_text(prefix: str, language_id: str) -> bool:
 
 def _goes_on(line: str, language_id: str, *, within: bool) -> bool:
     """Whether a line is continued on the next one; in a bracket, what follows a comma is a line of its own."""
-    code = re.split(r" (?:#|//)", line)[0].rstrip()
+    code = _BEHIND.split(line)[0].rstrip()
     if unmatched(code, language_id)[0]:
         return True
-    return not within if code.endswith(",") else has_to_go_on(code) and not code.endswith(">")
-
-
-def _is_absolute(results: list[str], lines: list[str], absolute: int, relative: int, width: int) -> bool:
-    """Whether the line behind the first one tells that the first one's indentation is all of it."""
-    second = next((row for row in range(1, len(lines)) if lines[row].strip()), 0)
-    deeper = _deeper(lines[0], width)
-    depth = len(results[second].expandtabs(width)) - deeper
-    return bool(second and deeper) and depth == absolute < relative
+    if code.endswith(","):
+        return not within
+    return has_to_go_on(code) and not code.endswith(">" if knows(language_id) else (">", "/"))
 
 
 def _lost(results: list[str], lines: list[str], prefix: str, suffix: str, language_id: str) -> str:
@@ -257,3 +303,57 @@ def _lost(results: list[str], lines: list[str], prefix: str, suffix: str, langua
         return ""
     alike = any(each.match(first) and each.match(lines[row]) for each in (_PAIR, _ELEMENT))
     return inner if alike or (knows(language_id) and not _GOES_ON_WITH.match(lines[row])) else ""
+
+
+# Stands at the margin whatever is around it, or continues the line above.
+_ELSEWHERE: Final = re.compile(
+    r"\Z|(?:case|default|public|private|protected)\b|\w+:\s*\Z|#\s?[a-z]+\b|[.?:&|+*=<>%^-]|/(?![/*])"
+)
+
+
+def _inside(prefix: str, first: str, several: bool, around: str, language_id: str) -> str:  # noqa: FBT001
+    """The indentation of a new line in the block that is open at the cursor; empty if nothing tells it.
+
+    Args:
+        prefix: the text before the line.
+        first: the line.
+        several: others follow it, which bear it out.
+        around: a text that tells the size of a level.
+        language_id: of the document.
+    """
+    near = prefix[-FAR:]
+    if _ELSEWHERE.match(first):
+        return ""
+    opened = unmatched(near, language_id)[0]
+    step = "\t" if _TABS.search(around) else " " * _width_of(around)
+    if not opened:
+        last = (_lines_above(prefix) or [""])[-1]
+        deeper = language_id == "python" and _OPENS_BLOCK.search(_BEHIND.split(last)[0])
+        return indent_of(last) + step if deeper else ""
+    at = opened[-1][0]
+    line, behind = LINE_END.split(near[:at])[-1], LINE_END.split(near[at + 1 :])
+    outer, known = indent_of(line), knows(language_id) or (several and near[at] == "{")
+    if not known or _BEHIND.split(" " + behind[0])[0].strip() or _FLAT.match(line):
+        return ""
+    if first[0] in ")]}":
+        return outer
+    inner = [indent_of(each) for each in behind[1:] if not _ELSEWHERE.match(each.lstrip())][:1]
+    return next((each if len(each) > len(outer) else "" for each in inner), outer + step)
+
+
+# Stands at the margin in Python.
+_TOP: Final = re.compile(r"(?:async\s+)?(?:def|class)\b|@|if __name__\b")
+
+
+def _bears_out(lead: str, lines: list[str], results: list[str], last: str) -> bool:
+    """Whether the second line of an answer, if there is one, stands as it does behind a first one indented by that."""
+    row = next((row for row in range(1, len(lines)) if lines[row].strip()), 0)
+    # What the first line opens stands as if that were at the margin, or deeper: it is moved along, or right.
+    if not row or _deeper(lines[0], 1):
+        return True
+    second = lines[row].lstrip()
+    return (
+        len(results[row]) >= len(lead)
+        or _ENDS_BLOCK.match(second) is not None
+        or (_OPENS_BLOCK.search(last) is not None and (results[row] != "" or _TOP.match(second) is not None))
+    )

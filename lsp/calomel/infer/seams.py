@@ -52,6 +52,10 @@ _MARKER: Final = re.compile(r"(?:#+|//+!?|--|[-*+>]|\d+[.)])[ \t]+")
 _STATEMENT: Final = re.compile(r"\w\s+\w|(?<![=!<>])=(?!=)|\A(?:if|elif|for|foreach|while|until|switch|match|catch)\b")
 # A string, tag, directive or decorator that was begun has no other one in it.
 _ALONE: Final = frozenset("\"'<#@")
+# So many words and marks are a line that was begun, and not an operand.
+_SOME: Final = 3
+# What the same text may follow again: a call in a call, an item beside another, a tag in a tag.
+_BEFORE_OPERANDS: Final = "([{,>"
 # `name =`, `"name":`, `name :`
 _NAMED: Final = regex.compile(r"([\"'\x60]?)[^\W\d][\w.-]*\1\s*(?:=|(?<!:):)")
 
@@ -62,6 +66,10 @@ def _without_repeated(text: str, head: str, around: tuple[str, str], names: froz
     They are a repetition only where twice they make no sense: two words that become one, a line begun in its middle, a
     word behind itself, `name = name =`. `foo(foo(`, `x, x` and `--` are none.
     """
+    if head[:1] == "\t" or head[:2] == "  ":
+        anew = text.removeprefix(head.rstrip())
+        if anew != text:  # nobody else writes the line's own indentation
+            return anew.lstrip(" \t") if head[-1].isspace() else anew
     own = _OWN.search(head)
     if own is not None:
         return text.removeprefix(own[1])
@@ -88,7 +96,9 @@ def _is_repeated(
         return again not in _TWICE and re.match(r"[ \t]|\Z", behind) is not None
     if not words:
         marker = apart and _MARKER.fullmatch(head.lstrip()) and _MARKER.match(said)
-        return whole and not goes_on and bool(marker or _NAMED.fullmatch(again))
+        sign = again in _ALONE and re.match(r"[^\W\d]|/[a-zA-Z]", behind)
+        anew = len(_TOKEN.findall(again)) >= _SOME and _NAME.search(again) and again[-1] not in _BEFORE_OPERANDS
+        return whole and not goes_on and bool(marker or sign or anew or _NAMED.fullmatch(again))
     if is_word(head[-1]) and is_word(said[0]):  # two words become one
         first = _WORD_BEHIND.findall(said)[0]
         meant = _is_known(_LAST_WORD.findall(head)[-1] + first, around, names)
@@ -103,14 +113,14 @@ def _begins_anew(again: str, said: str, suffix: str, words: int) -> bool:
     """Whether a line that an answer begins with as well is not meant to stand in itself, as `max(a, max(a, b))` may."""
     if _STATEMENT.search(again) or (again[0] in _ALONE and is_word(again[-1])):
         return True
-    if again[-1] not in "([{,":
-        return words > 1
+    if again[-1] not in _BEFORE_OPERANDS:
+        return words > 1 or again[-1] == "." or len(_TOKEN.findall(again)) >= _SOME
     first, rest = LINE_END.split(said)[0], LINE_END.split(suffix)[0]
     nested, once = (any(unmatched(line + rest, "")) for line in (again + first, first))
     return nested and not once
 
 
-_COMMENT: Final = re.compile(r"#|//|/\*|--|<!--|;|$", re.MULTILINE)
+_COMMENT: Final = re.compile(r"(?:#|--)(?!\w)|//|<!--|;|$", re.MULTILINE)
 _ALIGNED: Final = re.compile(r"(?<=\S) {2,}(?=\S)")
 
 
@@ -120,7 +130,9 @@ def _doubled(before: str, after: str, around: tuple[str, str]) -> int:
     Two blanks are right before a comment, behind a full stop in a text that has them there, and in columns.
     """
     size = len(after) - len(after.lstrip(" "))
-    if not size or before[-1:] != " " or before[-2:-1].isspace() or _COMMENT.match(after, size):
+    if not size or before[-1:] != " " or before[-2:-1].isspace():
+        return 0
+    if _COMMENT.match(after, size) and not _COMMENT.match(LINE_END.split(before)[-1].lstrip() or "x"):
         return 0
     if before.endswith(". ") and any(".  " in text for text in around):
         return 0

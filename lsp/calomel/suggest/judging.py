@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from calomel.selectivity.calibrator import CALIBRATOR_FILE, OWN, Calibrator, Cal
 from calomel.selectivity.filters import FORM, QUICK, THOROUGH, fired
 from calomel.selectivity.filters import doubts as doubts_of
 from calomel.selectivity.proposal import Proposal
+from calomel.selectivity.prose import comment_before, ends_comment_early
 from calomel.selectivity.record import Records, Source
 from calomel.selectivity.syntax import closing
 from calomel.suggest.edit import rows_between
@@ -271,6 +273,8 @@ class SuggestionFilter:
         probability = self._probability(subject, doubts)
         wanted = snapshot.explicit and not self.strict
         least = self.threshold(kind, language)
+        if kind == "fill" and not wanted and self._source(kind, candidate.maker).kind == "small":
+            least = max(least, self._least_in_prose(snapshot, edits))
         sure = not self.audit and (wanted or probability >= least)
         if sure and not refused and certain:
             # Filters that need a parse only run on what would be shown otherwise.
@@ -292,6 +296,20 @@ class SuggestionFilter:
         if self.watch is not None:
             self.watch(decision)
         return reason if reason in _NOTHING else decision
+
+    def _least_in_prose(self, snapshot: Snapshot, edits: tuple[Planned, ...]) -> float:
+        """The probability that a small model's text needs in a comment or docstring, of which it knows little.
+
+        No probability is enough for the end of a comment within a sentence.
+        """
+        text, language = snapshot.text, snapshot.situation.language_id
+        before = comment_before(text, edits[0].start, language)
+        if before is None or not isinstance(self._wanted(language), str):
+            return 0.0
+        if ends_comment_early(before, edits[0].text):
+            return math.inf
+        names = self.known["fill"].calibrator.thresholds("fill")
+        return names.get("quiet", 0.0)
 
     def learn(self, kind: Kind, maker: str, signals: OutcomeSignals, *, accepted: bool) -> None:
         """What became of a suggestion that was decided about: its source's record has it at once."""
