@@ -22,6 +22,8 @@ LANGUAGES: Final = ("python", "typescript", "javascript")
 _PATHS: Final = {"python": "drawn.py", "typescript": "drawn.ts", "javascript": "drawn.js"}
 # Characters of a file: a smaller one has nothing to confuse, a larger one takes the library long.
 _SMALLEST, _LARGEST = 1_000, 60_000
+# Places of one rename: nobody presses Tab more often than that.
+_MOST: Final = 80
 # Half of the renames are of parameters and locals each time a kind is drawn.
 _WEIGHTS: Final = {"parameter": 3, "local": 3, "definition": 2, "member": 2}
 # One rename in so many begins at a use, and not at the declaration.
@@ -138,7 +140,7 @@ def _drawn(library: Library, path: Path, text: str, rng: random.Random, kinds: S
         except LibraryError:
             continue
         declared = next((each for each in wanted if each.start == name.start), None)
-        if declared is None or len(wanted) < 2:
+        if declared is None or not 2 <= len(wanted) <= _MOST:
             continue
         plain = sorted(each for each in wanted if each.new == new)
         first = rng.choice(plain) if rng.randrange(_AT_A_USE) == 0 else declared

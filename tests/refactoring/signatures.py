@@ -7,6 +7,7 @@ is read from the tree.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -88,10 +89,17 @@ async def followed(drawn: Signature) -> Followed:
     begun = edited(drawn.text, [drawn.edit])
     chain = await tab_to_the_end(path, drawn.text, (drawn.edit,))
     wanted, done = blocks(begun, drawn.expected), blocks(begun, chain.text)
+    if _bare(chain.text) == _bare(drawn.expected):
+        done = wanted  # in another layout
     lines = begun.split("\n")
     outside = tuple((" / ".join(lines[each.first : each.last]).strip(), each.new.strip()) for each in done - wanted)
     broken = syntax_errors(path, chain.text) > syntax_errors(path, begun)
     return Followed(drawn, len(done & wanted), len(wanted), outside, broken, chain.ended)
+
+
+def _bare(text: str) -> str:
+    """Without layout."""
+    return re.sub(r",([)\]}])", r"\1", re.sub(r"\s+", "", text))
 
 
 def blocks(before: str, after: str) -> frozenset[Block]:

@@ -159,8 +159,12 @@ def renamings(rows: Rows, seen: Evidence) -> list[Renaming]:
 def _pairs(rows: Rows, seen: Evidence) -> dict[tuple[str, str], _Pair]:
     """The names that became others in the last edits, newest first; none that a newer edit turned back."""
     pairs: defaultdict[tuple[str, str], _Pair] = defaultdict(_Pair)
-    for edit in (*seen.edits, *seen.copies):
+    edits = (*seen.edits, *seen.copies)
+    made = {(edit.age, *pair) for edit in edits for pair in renamed_words(edit.old, edit.new, rows.names)}
+    for edit in edits:
         for _, old, new in _renamed_at(edit.old, edit.new, rows.names):
+            if (edit.age, new, old) in made:
+                continue  # two names changed places
             unseen = edit.is_foreign and not (_defines(edit.old, old) and _defines(edit.new, new))
             if unseen or not _is_rename(rows.names, edit, (old, new)) or (new, old) in pairs:
                 continue
