@@ -63,12 +63,13 @@ def read_fill(
     What does not fit there is cut off (`calomel.infer.cleaning`); whether it is any good is not decided here. Returns
     the text, how many characters were cut off, and whether it ends within a line because the model reached its limit.
     """
-    if candidate.finish_reason == "unlikely":
+    unlikely = candidate.finish_reason == "unlikely"  # from the end of its text on
+    if not candidate.text.strip() and unlikely:
         return SilenceReason.LOW_CONFIDENCE
     if not candidate.text:
         return SilenceReason.EMPTY
     whole = with_line_ends_between(candidate.text, prefix, suffix)
-    hole, ended = Hole(prefix, suffix, language_id, refuses, judged=True), candidate.finish_reason == "stop"
+    hole, ended = Hole(prefix, suffix, language_id, refuses, judged=True), unlikely or candidate.finish_reason == "stop"
     text = clean(whole, hole, ended=ended)
     cut_off = not ended and _WHOLE_LINE.match(whole) is None
     return (text, max(0, len(whole) - len(text)), cut_off) if text else SilenceReason.REPEATS_ABOVE
@@ -212,9 +213,7 @@ class CandidateSource:
                 best = better(best, decision)
                 decided += [decision] if isinstance(decision, Judged) else []
         if isinstance(best, Judged) and shows(best) and selected is None:
-            line = self._first_line(snapshot, best)
-            decided += [line] if isinstance(line, Judged) else []
-            best = with_others(best, decided) if len(decided) > 1 else best
+            best = with_others(best, decided)
         return best or SilenceReason.EMPTY
 
     async def aside(self, work: Callable[[Snapshot], T], snapshot: Snapshot) -> T:
@@ -230,16 +229,6 @@ class CandidateSource:
         most, limit = snapshot.context_tokens, snapshot.max_tokens
         file = FileText(snapshot.text, snapshot.situation.offset - len(parts.prefix))
         await self._model(CompleteRequest("fill", parts, max_tokens=limit, max_context=most, ahead=True, file=file))
-
-    def _first_line(self, snapshot: Snapshot, whole: Judged) -> Answered | None:
-        """The same text up to the end of its first non-blank line; None if it has no more than that."""
-        edit = whole.edits[0]
-        line = _first_lines(edit.text, 1).rstrip()
-        if len(whole.edits) > 1 or line == edit.text.rstrip():
-            return None
-        left = edit._replace(text=line)
-        cut = whole.cut + len(edit.text) - len(left.text)
-        return self.filter.decide("fill", snapshot, replace(whole, edits=(left,), cut=cut, cut_off=False))
 
     async def rewrite(
         self, snapshot: Snapshot, situation: Situation, region: tuple[int, int], drafts: Sequence[EditDraft] = ()
