@@ -183,6 +183,20 @@ async def test_what_was_just_deleted_does_not_come_back() -> None:
         assert suggestion(await editor.inline(Trigger.EXPLICIT))
 
 
+@pytest.mark.parametrize("source", ["small", "fim"])
+async def test_what_was_accepted_and_undone_does_not_return(source: SourceClass) -> None:
+    async with editing("total = 1\nx = |\n", "total + 2", settings=NOW) as editor:
+        editor.model.source = source
+        found, start = suggestion(await editor.inline()), editor.cursor
+        editor.change((start, start, "total + 2"))
+        editor.suggester.accepted(found.id)
+        editor.change((start, start + len("total + 2"), ""))
+        assert reason(await editor.inline()) == "rejected_before"
+        await editor.time.advance(120.0)
+        assert reason(await editor.inline()) == "rejected_before"
+        assert suggestion(await editor.inline(Trigger.EXPLICIT))
+
+
 async def test_a_secret_is_not_seen_not_touched_and_not_suggested() -> None:
     secret = "hunter2Q7zP1mX9kL2v"
     async with editing(f"a = |\npassword = '{secret}'\n", f"'{secret}'", settings=NOW, privacy=Privacy()) as editor:
