@@ -5,9 +5,11 @@ answer goes to the editor's side as from a model on a server, in a document of i
 What is then offered is compared with the answer, and with what stood there.
 
 An answer is right if it puts the same text in place as `golden` does. Line ends are all alike here, white space at the
-end of a line does not count, and at the two ends of the text only where it parts two words. An answer that begins with
-all of golden's lines and goes on in another line is not right: it is `beyond`, a part of the wrong ones, and what is
-offered of it may be right. An offer is `whole` if it is the answer in the same sense.
+end of a line does not count, and at the two ends of the text only where it parts two words. It is `exact` if the text
+that it leads to has the same lines, indentation included, but for blank ones: models forget the indentation of the
+first line, and line ends around the text. An answer that begins with all of golden's lines, and has more lines, is not
+right: it is `beyond`, a part of the wrong ones, and what is offered of it may be right. An offer is `whole` if it is
+the answer in the sense of right.
 
 The file has one JSON object a line, compressed with zstandard. Fields: `language` (a language id), `prefix`, `suffix`,
 `golden`, `answers` (by model, a text, or an object with `text` and `tokens`: pairs of a token's text and its
@@ -44,7 +46,7 @@ from calomel.report.heldout import BenchDataError, packed_rows
 from calomel.report.result import Interval, Report, Resampling, Table, Value, percent_cell, put_interval
 from calomel.report.running import Progress, in_processes
 from calomel.storage import processors
-from calomel.suggest.silence import Silence
+from calomel.suggest.silence import Silence, SilenceReason
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
 
 _CONTEXT: Final = 8192
@@ -79,8 +81,10 @@ def run_fills(options: FillsOptions) -> Report:
 
     Raises:
         BenchDataError: the file is absent or not what it should be.
-        ValueError: it has no answer of the models.
+        ValueError: it has no answer of the models, or the log-probability is not finite.
     """
+    if options.log_prob is not None and not math.isfinite(options.log_prob):
+        raise ValueError(f"--log-prob {options.log_prob}: it is not finite")
     places = _chosen(read_places(options.file), options)
     rows: list[FillRow] = []
     with Progress() as progress:
@@ -223,10 +227,10 @@ class FillRow:
         name: of the place.
         language: of the place.
         model: that answered.
-        right: the answer is right.
-        beyond: it is right and goes on in another line.
+        right, exact: the answer is.
+        beyond: it begins with all that is right, and has more lines.
         offer: `whole`, `changed` or `hidden`.
-        right_offer: what is offered is right.
+        right_offer, exact_offer: what is offered is.
         why: the reason for silence, or how the offer differs; empty for a whole one.
     """
 
@@ -234,9 +238,11 @@ class FillRow:
     language: str
     model: str
     right: bool
+    exact: bool
     beyond: bool
     offer: str
-    right_offer: bool
+    right_offer: bool = False
+    exact_offer: bool = False
     why: str = ""
 
 
@@ -273,16 +279,24 @@ async def _row(place: Place, model: str, said: Recorded, settings: SuggestSettin
     await room.suggester.aclose()
     same = partial(_same, place)
     beyond = _plain(said.text).startswith(f"{_plain(place.golden)}\n")
-    common = (place.name, place.language, model, same(said.text, place.golden), beyond)
+    right = same(said.text, place.golden)
+    common = (place.name, place.language, model, right, right and _exact(place, said.text), beyond)
     if isinstance(found, Silence):
-        return FillRow(*common, "hidden", right_offer=False, why=str(found.reason))
+        return FillRow(*common, "hidden", why=_reason(room, said, found))
     after = edited(document, found.edits)
     shown = after[cursor : len(after) - len(place.suffix)]
     apart = after != place.prefix + shown + place.suffix
     whole = not apart and same(shown, said.text)
     how = "" if whole else "elsewhere" if apart else _change(said.text, shown, found.maker)
     right = not apart and same(shown, place.golden)
-    return FillRow(*common, "whole" if whole else "changed", right_offer=right, why=how)
+    exact = right and _exact(place, shown)
+    return FillRow(*common, "whole" if whole else "changed", right_offer=right, exact_offer=exact, why=how)
+
+
+def _reason(room: Room, said: Recorded, found: Silence) -> str:
+    """Why the answer is hidden; the silence may have the reason of a rule's text that was likelier."""
+    own = (each.reason for each in room.decisions.all if each.maker == CANVAS and each.reason is not None)
+    return str(next(own, found.reason) if said.text else SilenceReason.EMPTY)
 
 
 def _plain(text: str) -> str:
@@ -295,6 +309,15 @@ def _same(place: Place, one: str, other: str) -> bool:
     """Whether two texts are the same in the gap."""
     seams = [(_joins(place.prefix, text), _joins(text, place.suffix)) for text in (one, other)]
     return _plain(one) == _plain(other) and seams[0] == seams[1]
+
+
+def _exact(place: Place, text: str) -> bool:
+    """Whether a text leads to the lines that the author had."""
+    one, other = (
+        [line.rstrip() for line in f"{place.prefix}{each}{place.suffix}".splitlines() if line.strip()]
+        for each in (text, place.golden)
+    )
+    return one == other
 
 
 def _joins(left: str, right: str) -> bool:
@@ -320,6 +343,7 @@ def _change(said: str, shown: str, maker: str) -> str:
 _COUNTS: Final[dict[str, Callable[[FillRow], bool]]] = {
     "answers": lambda _: True,
     "right": lambda row: row.right,
+    "right_exact": lambda row: row.exact,
     "right_whole": lambda row: row.right and row.offer == "whole",
     "right_hidden": lambda row: row.right and row.offer == "hidden",
     "right_changed": lambda row: row.right and row.offer == "changed",
@@ -328,6 +352,8 @@ _COUNTS: Final[dict[str, Callable[[FillRow], bool]]] = {
     "wrong_hidden": lambda row: not row.right and row.offer == "hidden",
     "wrong_changed": lambda row: not row.right and row.offer == "changed",
     "wrong_mended": lambda row: not row.right and row.right_offer,
+    "right_offers": lambda row: row.right_offer,
+    "exact_offers": lambda row: row.exact_offer,
     "beyond": lambda row: row.beyond,
     "beyond_hidden": lambda row: row.beyond and row.offer == "hidden",
     "beyond_mended": lambda row: row.beyond and row.right_offer,
@@ -335,9 +361,10 @@ _COUNTS: Final[dict[str, Callable[[FillRow], bool]]] = {
 _EXPLAINED: Final = ("right_hidden", "right_changed", "wrong_hidden", "wrong_changed")
 _NOTES: Final = (
     (
-        "An answer is right if it puts the same text in place as the author did, but for white space at the ends of"
-        " lines. Beyond: it begins with all of the author's lines and goes on; these count as wrong. Mended: the answer"
-        " is wrong, but what is offered of it is right."
+        "An answer is right if it puts the same text in place as the author did, but for white space at its ends and at"
+        " the ends of lines; exact if that makes the author's lines, indentation included. Beyond: it begins with all"
+        " of the author's lines, and more lines follow; these count as wrong. Mended: the answer is wrong, but what is"
+        " offered of it is right."
     ),
     (
         "Right if shown: of the answers of which something is offered, the share whose offer is right; brackets are"

@@ -27,6 +27,9 @@ LANGUAGES: Final = {
     "rust": "rust",
 }
 
+# The longest header of a frame of zstandard (RFC 8878, 3.1.1.1), in bytes.
+_HEADER: Final = 18
+
 
 class BenchDataError(Exception):
     """Data that a bench needs is absent or damaged; the message says which and where it belongs."""
@@ -66,6 +69,8 @@ def packed_rows(path: Path) -> Iterator[dict[str, Any]]:
     number, left = 0, MOST_DATA_BYTES
     try:
         with path.open("rb") as raw, zstandard.ZstdDecompressor().stream_reader(raw) as plain:
+            size = zstandard.get_frame_parameters(raw.read(_HEADER)).content_size
+            raw.seek(0)
             lines = io.BufferedReader(plain)
             # No line is larger than what may still come.
             while line := lines.readline(left + 1):
@@ -76,6 +81,8 @@ def packed_rows(path: Path) -> Iterator[dict[str, Any]]:
                 if not isinstance(row, dict):
                     raise BenchDataError(f"{path} is damaged: line {number} is not an object")
                 yield row
+        if MOST_DATA_BYTES - left < size != zstandard.CONTENTSIZE_UNKNOWN:
+            raise BenchDataError(f"{path} is damaged: it is cut short")
     except FileNotFoundError as error:
         raise BenchDataError(f"{path} does not exist") from error
     except (zstandard.ZstdError, ValueError, RecursionError) as error:
