@@ -26,7 +26,7 @@ from calomel.infer.completer import CompleteRequest, FillRequest, cut_at_stop, s
 from calomel.infer.continuation import continuation
 from calomel.infer.fitting import CLOSERS, is_blank, places, without_overlap
 from calomel.infer.indents import needs_second_line
-from calomel.infer.seams import apart, begun
+from calomel.infer.seams import apart, begun, parted
 from calomel.selectivity.filters import fired
 from calomel.selectivity.proposal import Proposal
 from calomel.selectivity.syntax import closing
@@ -74,6 +74,7 @@ class Hole:
         suffix: the text after it.
         language_id: of both; empty if unknown.
         refuses: what is wrong with a text in the hole.
+        breaks: which syntax error a text makes there; as `refuses` if that asks for syntax.
         counts: syntax errors: an answer that repairs the text is right; one that leaves errors may be cut further.
         judged: what is left of an answer is judged elsewhere: one of which nothing fits, or that is half a line, stays.
     """
@@ -82,6 +83,7 @@ class Hole:
     suffix: str
     language_id: str
     refuses: Refuses = lambda _: None
+    breaks: Refuses = lambda _: None
     counts: Counts = lambda _: None
     judged: bool = False
 
@@ -95,6 +97,11 @@ def clean(text: str, hole: Hole, *, ended: bool = True, lines: bool = False) -> 
         ended: the model ended the answer; otherwise its last line, or word, is incomplete.
         lines: it may go on: only the whole lines of which nothing can change any more.
     """
+    made = _cleaned(text, hole, ended=ended, lines=lines)
+    return made if lines else parted(made, hole.prefix, hole.suffix, hole.breaks)
+
+
+def _cleaned(text: str, hole: Hole, *, ended: bool, lines: bool) -> str:
     whole, text = text, begun(text, hole.prefix, hole.suffix, hole.language_id)
     if is_blank(text):
         return "" if lines or not is_blank(whole) or (not hole.judged and hole.refuses(text)) else text
@@ -260,7 +267,8 @@ def hole_of(prefix: str, suffix: str, path: str | None) -> Hole:
     grammar = language_by_look(before + behind) if path is None else grammar_of(None, path)
     language_id = "" if grammar is None else grammar.ids[0]
     window = before.lstrip("\r\n")[:1].isspace() and not (grammar is not None and grammar.indented)
-    return Hole(before, behind, language_id, *_filtered(before, behind, language_id, window=window))
+    refuses, counts = _filtered(before, behind, language_id, window=window)
+    return Hole(before, behind, language_id, refuses, refuses, counts)
 
 
 @dataclass(frozen=True, slots=True)

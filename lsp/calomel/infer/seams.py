@@ -7,15 +7,16 @@ as it is. How its lines are indented: `calomel.infer.indents`.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 import regex
 
 from calomel.code.languages import grammar_of, keywords
-from calomel.code.lines import LINE_END
+from calomel.code.lines import LINE_END, indent_of
 from calomel.code.names import is_word
 from calomel.code.scan import unmatched
-from calomel.infer.indents import FAR, indented
+from calomel.infer.indents import FAR, indented, opens_block
 
 _LAST_WORD: Final = regex.compile(r"\w+\Z")
 _NEAR: Final = 200
@@ -30,10 +31,38 @@ def begun(text: str, prefix: str, suffix: str, language_id: str) -> str:
     """
     head = LINE_END.split(prefix[-FAR:])[-1]
     if head.strip():
+        if _INDENTED.match(text) and opens_block(head):
+            text = f"{_line_end(prefix, suffix)}{text}"
         names = keywords(grammar_of(language_id))
         text = _without_repeated(text, head, (prefix[: -len(head)], suffix), names)
         text = text[_doubled(head, text, (prefix, suffix)) :]
     return indented(text, prefix, suffix, language_id)
+
+
+# One blank parts two words; what stands behind more has a line of its own.
+_INDENTED: Final = re.compile(r"(?: {2,}|\t[ \t]*)\S")
+
+
+def _line_end(prefix: str, suffix: str) -> str:
+    found = LINE_END.search(suffix) or LINE_END.search(prefix[-FAR:])
+    return found[0] if found else "\n"
+
+
+def parted(text: str, prefix: str, suffix: str, breaks: Callable[[str], object]) -> str:
+    """An answer, with the line end that it lacks before the rest of the cursor's line, if that has to be another line.
+
+    It has to where it is indented itself, and where only so the text is right (`breaks`, of a text in the hole).
+    """
+    rest = LINE_END.split(suffix[:FAR])[0]
+    if not text.strip() or not rest.strip() or LINE_END.search(text[-2:].lstrip(" \t")):
+        return text
+    head, end = LINE_END.split(prefix[-FAR:])[-1], _line_end(prefix, suffix)
+    if _INDENTED.match(rest) and (not head.strip() or LINE_END.search(text)):
+        return text.rstrip(" \t") + end
+    if not is_word(rest[0]) or not breaks(text):
+        return text
+    lined = f"{text.rstrip()}{end}{indent_of(head)}"
+    return text if breaks(lined) else lined
 
 
 _TOKEN: Final = regex.compile(r"\w+|[^\w\s]")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from calomel.code.budget import Budget, SpentError, in_thread
@@ -31,7 +32,7 @@ from calomel.infer.fitting import (
     splits_word,
 )
 from calomel.prompts.parts import EditRegion, FileText, PromptParts, line_feeds
-from calomel.selectivity.filters import fired
+from calomel.selectivity.filters import THOROUGH, fired
 from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.drafts.propose import region_texts
 from calomel.suggest.edit import with_line_ends_between, with_line_ends_like
@@ -56,7 +57,7 @@ _WHOLE_LINE: Final = re.compile(r"\s*\S[^\r\n]*[\r\n]")
 
 
 def read_fill(
-    candidate: Candidate, prefix: str, suffix: str, language_id: str, refuses: Refuses
+    candidate: Candidate, prefix: str, suffix: str, language_id: str, refuses: Refuses, breaks: Refuses
 ) -> tuple[str, int, bool] | SilenceReason:
     """The answer between `prefix` and `suffix`, the whole text before and after the cursor.
 
@@ -69,7 +70,8 @@ def read_fill(
     if not candidate.text:
         return SilenceReason.EMPTY
     whole = with_line_ends_between(candidate.text, prefix, suffix)
-    hole, ended = Hole(prefix, suffix, language_id, refuses, judged=True), unlikely or candidate.finish_reason == "stop"
+    hole = Hole(prefix, suffix, language_id, refuses, breaks, judged=True)
+    ended = unlikely or candidate.finish_reason == "stop"
     text = clean(whole, hole, ended=ended)
     cut_off = not ended and _WHOLE_LINE.match(whole) is None
     return (text, max(0, len(whole) - len(text)), cut_off) if text else SilenceReason.REPEATS_ABOVE
@@ -194,11 +196,11 @@ class CandidateSource:
             def edits(new: str) -> tuple[Planned, ...]:
                 return plan(snapshot.text, [TextEdit(start, end, item + new)])
 
-            def refuses(new: str, candidate: Candidate = candidate) -> str | None:
-                return next(fired(proposal_of("fill", snapshot, Judged(candidate, edits(new))), _CUTTING), None)
+            def refuses(new: str, names: tuple[str, ...] = _CUTTING, candidate: Candidate = candidate) -> str | None:
+                return next(fired(proposal_of("fill", snapshot, Judged(candidate, edits(new))), names), None)
 
             within = replace(candidate, text=cut_at_stop(candidate.text, stop)[0])  # drafts end at no stop string
-            filled = read_fill(within, before, behind, language, refuses)
+            filled = read_fill(within, before, behind, language, refuses, partial(refuses, names=THOROUGH))
             if isinstance(filled, SilenceReason):
                 best = better(best, filled)
                 continue
