@@ -232,9 +232,9 @@ def fills(
     json: Json = None,
     results: Results = None,
 ) -> None:
-    """Recorded fill-in answers of other models, through the editor's side.
+    """Recorded fill-in answers of other models.
 
-    It counts right and wrong answers that are offered whole, changed or hidden, and why.
+    It counts right and wrong answers that Calomel shows whole, changes or hides, and why.
     """
     given = locals()
     from calomel.bench.fills import FillsOptions, run_fills
