@@ -97,11 +97,6 @@ def clean(text: str, hole: Hole, *, ended: bool = True, lines: bool = False) -> 
         ended: the model ended the answer; otherwise its last line, or word, is incomplete.
         lines: it may go on: only the whole lines of which nothing can change any more.
     """
-    made = _cleaned(text, hole, ended=ended, lines=lines)
-    return made if lines else parted(made, hole.prefix, hole.suffix, hole.breaks)
-
-
-def _cleaned(text: str, hole: Hole, *, ended: bool, lines: bool) -> str:
     whole, text = text, begun(text, hole.prefix, hole.suffix, hole.language_id)
     if is_blank(text):
         return "" if lines or not is_blank(whole) or (not hole.judged and hole.refuses(text)) else text
@@ -131,7 +126,7 @@ def _fitting(text: str, ends: list[int], tries: list[int], hole: Hole, *, lines:
     """The longest start of an answer that fits, of those that end at `tries` and at places within its first line."""
 
     def cut(end: int) -> str:
-        return _joined(text, end, hole)
+        return _joined(text, end, hole, whole=not lines)
 
     why_not, why, kept = _refusal(hole), None, ""
     for end in tries:
@@ -150,12 +145,14 @@ def _fitting(text: str, ends: list[int], tries: list[int], hole: Hole, *, lines:
     return kept
 
 
-def _joined(text: str, end: int, hole: Hole) -> str:
-    """The start of an answer as it stands before the text after the hole."""
+def _joined(text: str, end: int, hole: Hole, *, whole: bool = True) -> str:
+    """The start of an answer as it stands before the text after the hole; `whole`: nothing more of it comes."""
     line_end = LINE_END.match(text, end) if _joins_words(text, end, hole) else None
     start = text[: end if line_end is None else line_end.end()]
     made = apart(text, start, hole.prefix, hole.suffix, hole.language_id)
-    return made if not hole.judged or _STANDS_APART.match(hole.suffix) else made.rstrip() or made
+    if hole.judged and not _STANDS_APART.match(hole.suffix):
+        made = made.rstrip() or made
+    return parted(made, hole.prefix, hole.suffix, hole.breaks) if whole else made
 
 
 def _joins_words(text: str, end: int, hole: Hole) -> bool:

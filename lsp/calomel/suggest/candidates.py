@@ -31,6 +31,7 @@ from calomel.infer.fitting import (
     line_rest,
     splits_word,
 )
+from calomel.infer.seams import is_other_line
 from calomel.prompts.parts import EditRegion, FileText, PromptParts, line_feeds
 from calomel.selectivity.filters import THOROUGH, fired
 from calomel.suggest.drafts.evidence import EditDraft
@@ -173,7 +174,8 @@ class CandidateSource:
             text = text[:start] + item + text[end:]
             offset = start + len(item)
             situation = replace(situation, text=text, offset=offset)
-        stop = () if is_inert(line_rest(text[offset : offset + 4096])) else ("\n", "\r")
+        rest = text[offset : offset + 4096]
+        stop = () if is_inert(line_rest(rest)) or is_other_line(text[:offset], rest) else ("\n", "\r")
         answer = await self._ask("fill", snapshot, situation, stop=stop, drafts=snapshot.continuing)
 
         def read(snapshot: Snapshot) -> Answered:

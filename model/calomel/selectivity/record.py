@@ -61,7 +61,7 @@ _SIGNALS: Final[Mapping[str, float]] = {
 DOUBTS: Final[Mapping[SourceClass, Mapping[str, float]]] = {
     "fim": {
         "deletes_too_much": -1.5, "too_large": -1.5, "reverts_edit": -1.5, "resumes_undone": -1.5,
-        "reinserts_deleted": -1.5, "deletes_typed": -1.5, "names_neighbour": -0.7, "unbalanced": -2.0,
+        "reinserts_deleted": -1.5, "deletes_typed": -1.5, "names_neighbour": -0.2, "unbalanced": -2.0,
         "unknown_name": -0.5, "unparsable": -1.5,
     },
     "edits": {

@@ -239,7 +239,7 @@ def _ends_statement(proposal: Proposal) -> bool:
     rest, (_, line_end, lead) = rest_of(proposal.text, end), new[len(said) :].rpartition("\n")
     if not head.strip() or not said or not _GOES_ON.match(rest):
         return False
-    if line_end and (lead or rest[:1].isspace() or not head[:1].isspace()):
+    if line_end and (lead or rest[:1].isspace()):
         return False  # a line of its own, with its indentation
     if any(kind != "bracket" and at >= len(head) for kind, _, at in scan(head, proposal.language_id)):
         return False  # a comment or a string
