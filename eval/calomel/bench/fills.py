@@ -36,10 +36,10 @@ import msgspec
 
 from calomel.bench.room import Room
 from calomel.infer.cleaning import Cleaning
-from calomel.infer.completer import CANVAS, Candidate, CompleteAnswer, CompleteRequest, ModelInfo
+from calomel.infer.completer import CANVAS, Candidate, CompleteAnswer, CompleteRequest, ModelInfo, causal
 from calomel.infer.upstream.adapter import Piece
 from calomel.infer.upstream.answer import Answer
-from calomel.prompts.parts import edited
+from calomel.prompts.parts import common_prefix, edited
 from calomel.replay.events import Opened, suffix_of
 from calomel.replay.stories import spread
 from calomel.report.heldout import BenchDataError, packed_rows
@@ -101,10 +101,19 @@ def run_fills(options: FillsOptions) -> Report:
 
 
 class Recorded(msgspec.Struct, frozen=True):
-    """An answer, token by token; a log-probability may be unknown. Tokens may go on beyond the text."""
+    """An answer, token by token; a log-probability may be unknown. Tokens may go on beyond the text.
+
+    Attributes:
+        text: of the answer.
+        tokens: texts and log-probabilities.
+        continues: the model knows no gaps: it only continued the text before this one.
+        cut: it was stopped at a limit of tokens.
+    """
 
     text: str
     tokens: tuple[tuple[str, float | None], ...] = ()
+    continues: bool = False
+    cut: bool = False
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -184,21 +193,25 @@ class _Model:
     def __init__(self, name: str, said: Recorded) -> None:
         self._name = name
         self._said = said
+        self.is_unsure = False
 
     async def info(self) -> ModelInfo:
         return ModelInfo(self._name[:256], "0" * 16, ("fill",), _CONTEXT, _CONTEXT // 4, None, "0", source="fim")
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
-        cleaning, answer = Cleaning(request), Answer()
+        cleaning, answer = Cleaning(request, self._said.continues), Answer()
         pieces = [*_pieces(self._said)]
         for piece in pieces[: request.max_tokens]:
-            answer.take(piece)
-            if cleaning.cut(answer.text)[1]:
+            answer.take(piece, request.floor)
+            if answer.finish is None and cleaning.cut(answer.text)[1]:
                 answer.finish = "stop"
+            if answer.finish is not None:
                 break
-        finish = answer.finish or ("length" if len(pieces) >= request.max_tokens else "stop")
+        limited = self._said.cut or len(pieces) >= request.max_tokens
+        finish = answer.finish or ("length" if limited else "stop")
         text = cleaning.cut(answer.text)[0]
-        own = Candidate(text, answer.log_probs(len(text)), finish_reason=finish)
+        self.is_unsure = finish == "unlikely" and not text.strip()
+        own = causal(Candidate(text, answer.log_probs(len(text)), finish_reason=finish))
         drafts = (Candidate(draft.text, maker=draft.maker) for draft in request.drafts)
         return CompleteAnswer((own, *drafts), model=self._name[:256], judged=False)
 
@@ -231,6 +244,9 @@ class FillRow:
         beyond: it begins with all that is right, and has more lines.
         offer: `whole`, `changed` or `hidden`.
         right_offer, exact_offer: what is offered is.
+        characters: of the offer, without white space at its end.
+        agrees: how many of them, from its start, are what the author's text goes on with.
+        first_word: they have its first word.
         why: the reason for silence, or how the offer differs; empty for a whole one.
     """
 
@@ -243,6 +259,9 @@ class FillRow:
     offer: str
     right_offer: bool = False
     exact_offer: bool = False
+    characters: int = 0
+    agrees: int = 0
+    first_word: bool = False
     why: str = ""
 
 
@@ -273,7 +292,8 @@ def _recorded(said: str | Recorded, options: FillsOptions) -> Recorded:
 async def _row(place: Place, model: str, said: Recorded, settings: SuggestSettings) -> FillRow:
     name = PurePosixPath(place.path or "").name or f"gap{suffix_of(place.language.lower())}"
     document, cursor = place.prefix + place.suffix, len(place.prefix)
-    room = Room(_Model(model, said), settings)
+    played = _Model(model, said)
+    room = Room(played, settings)
     room.play([Opened(0, 0.0, name, place.language.lower(), document)])
     found, _ = await room.ask(f"{place.name}, {model}", name, cursor, kind="fill")
     await room.suggester.aclose()
@@ -282,7 +302,7 @@ async def _row(place: Place, model: str, said: Recorded, settings: SuggestSettin
     right = same(said.text, place.golden)
     common = (place.name, place.language, model, right, right and _exact(place, said.text), beyond)
     if isinstance(found, Silence):
-        return FillRow(*common, "hidden", why=_reason(room, said, found))
+        return FillRow(*common, "hidden", why=_reason(room, played, said, found))
     after = edited(document, found.edits)
     shown = after[cursor : len(after) - len(place.suffix)]
     apart = after != place.prefix + shown + place.suffix
@@ -290,11 +310,25 @@ async def _row(place: Place, model: str, said: Recorded, settings: SuggestSettin
     how = "" if whole else "elsewhere" if apart else _change(said.text, shown, found.maker)
     right = not apart and same(shown, place.golden)
     exact = right and _exact(place, shown)
-    return FillRow(*common, "whole" if whole else "changed", right_offer=right, exact_offer=exact, why=how)
+    text = shown.rstrip()
+    agrees = common_prefix(text, place.golden + place.suffix)
+    first = _FIRST_WORD.match(text)
+    return FillRow(
+        *common,
+        "whole" if whole else "changed",
+        right_offer=right,
+        exact_offer=exact,
+        characters=len(text),
+        agrees=agrees,
+        first_word=first is not None and agrees >= first.end(),
+        why=how,
+    )
 
 
-def _reason(room: Room, said: Recorded, found: Silence) -> str:
+def _reason(room: Room, model: _Model, said: Recorded, found: Silence) -> str:
     """Why the answer is hidden; the silence may have the reason of a rule's text that was likelier."""
+    if model.is_unsure:
+        return str(SilenceReason.LOW_CONFIDENCE)
     own = (each.reason for each in room.decisions.all if each.maker == CANVAS and each.reason is not None)
     return str(next(own, found.reason) if said.text else SilenceReason.EMPTY)
 
@@ -340,6 +374,7 @@ def _change(said: str, shown: str, maker: str) -> str:
 
 # Figures.
 
+_FIRST_WORD: Final = re.compile(r"\s*(?:\w+|[^\w\s]+)")
 _COUNTS: Final[dict[str, Callable[[FillRow], bool]]] = {
     "answers": lambda _: True,
     "right": lambda row: row.right,
@@ -358,6 +393,15 @@ _COUNTS: Final[dict[str, Callable[[FillRow], bool]]] = {
     "beyond_hidden": lambda row: row.beyond and row.offer == "hidden",
     "beyond_mended": lambda row: row.beyond and row.right_offer,
 }
+# Of offers that save something.
+_SHOWN: Final[dict[str, Callable[[FillRow], float]]] = {
+    "shown": lambda _: 1,
+    "wholly_right": lambda row: row.agrees == row.characters,
+    "wrong_first_word": lambda row: not row.first_word,
+    "right_characters": lambda row: row.agrees,
+    "wrong_characters": lambda row: row.characters - row.agrees,
+}
+_SAVES: Final = 3
 _EXPLAINED: Final = ("right_hidden", "right_changed", "wrong_hidden", "wrong_changed")
 _NOTES: Final = (
     (
@@ -365,6 +409,10 @@ _NOTES: Final = (
         " the ends of lines; exact if that makes the author's lines, indentation included. Beyond: it begins with all"
         " of the author's lines, and more lines follow; these count as wrong. Mended: the answer is wrong, but what is"
         " offered of it is right."
+    ),
+    (
+        "What is shown: offers of at least three characters, compared with the author's text. Wholly right:"
+        " all of the offer is; right and wrong characters are those up to the first difference and from there on."
     ),
     (
         "Right if shown: of the answers of which something is offered, the share whose offer is right; brackets are"
@@ -380,6 +428,8 @@ _NOTES: Final = (
 
 def _figures(rows: Sequence[FillRow]) -> dict[str, Value]:
     flat: dict[str, Value] = {key: sum(map(holds, rows)) for key, holds in _COUNTS.items()}
+    shown = [row for row in rows if row.offer != "hidden" and row.characters >= _SAVES]
+    flat |= {key: int(sum(map(measure, shown))) for key, measure in _SHOWN.items()}
     put_interval(flat, "shown_right_share", _shown_right(rows))
     for key in _EXPLAINED:
         whys = Counter(row.why for row in rows if _COUNTS[key](row))
@@ -410,18 +460,23 @@ def _report(rows: Sequence[FillRow], options: FillsOptions) -> Report:
         "aggressiveness": options.aggressiveness,
         "log_prob": options.log_prob,
     }
-    cells = []
+    cells, seen = [], []
     for prefix, part in _groups(rows).items():
         figures = _figures(part)
         flat |= {prefix + key: value for key, value in figures.items()}
         name = prefix.partition(".")[2].removesuffix(".") or "all"
         counts = (str(figures[key]) for key in _COUNTS)
         cells.append((name, *counts, percent_cell(_shown_right(part))))
+        seen.append((name, *(str(figures[key]) for key in _SHOWN)))
     columns = ("", *(key.replace("_", " ") for key in _COUNTS), "right if shown")
     return Report(
         bench="bench fills",
         flat=flat,
-        tables=(Table("Recorded fill-in answers", columns, cells), _why_table(rows)),
+        tables=(
+            Table("Recorded fill-in answers", columns, cells),
+            Table("What is shown of them", ("", *(key.replace("_", " ") for key in _SHOWN)), seen),
+            _why_table(rows),
+        ),
         notes=_NOTES,
         # Names only: the texts are other people's.
         details={"rows": [asdict(row) for row in rows]},
