@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
-from tests.suggest.editor import URI, Editor, ScriptedModel, Time, editing, settle
+from tests.suggest.editor import NOW, URI, Editor, ScriptedModel, Time, editing, settle, suggestion
 
-from calomel.infer.completer import GROWING, Candidate, CompleteAnswer, CompleteRequest
+from calomel.infer.completer import FIRST_LINE, GROWING, Candidate, CompleteAnswer, CompleteRequest
 from calomel.suggest.edit import Answer, Suggestion
 from calomel.suggest.snapshot import Trigger
 
@@ -190,3 +190,96 @@ async def test_a_question_by_key_ends_the_one_that_is_kept() -> None:
         await settle()
         assert (server.cancelled, len(server.requests)) == (1, 2)
         assert await typist.rest() == LINE
+
+
+@dataclass
+class Lines(ScriptedModel):
+    """Says its first line after `READS`, and the rest a second later."""
+
+    text: str = "sum(items)\n    return total"
+    said: str = ""
+    time: Time = field(default_factory=Time)
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        self.requests.append(request)
+        grows, shows = GROWING.get(), FIRST_LINE.get()
+        grows("")
+        text = self.text.removeprefix(request.parts.prefix.rpartition("= ")[2])
+        try:
+            await self.time.sleep(READS)
+            line = text.partition("\n")[0]
+            grows(line + "\n")
+            shows(CompleteAnswer((Candidate(line, (-0.01,)),), model="scripted"))
+            await self.time.sleep(1.0)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return CompleteAnswer((Candidate(self.said or text, (-0.01,)),), model="scripted")
+
+
+@asynccontextmanager
+async def writing(said: str = "", *, extends: bool = True) -> AsyncIterator[tuple[Editor, Lines, list[str]]]:
+    model, told = Lines(source="fim", said=said), list[str]()
+    async with editing("def f(items):\n    total = |\n", model=model, settings=NOW) as editor:
+        model.time = editor.time
+        if extends:
+            editor.suggester.extends(lambda _, shown: told.append(shown))
+        yield editor, model, told
+
+
+async def ask(editor: Editor) -> Answer:
+    return await editor.suggester.inline(URI, editor.cursor, Trigger.EDIT)
+
+
+async def test_the_first_line_comes_before_the_rest() -> None:
+    async with writing() as (editor, model, told):
+        asking = asyncio.ensure_future(ask(editor))
+        await settle()
+        await editor.time.advance(READS)
+        first = suggestion(await asking)
+        assert first.edits[0].text == "sum(items)"
+        assert told == []
+        await editor.time.advance(1.0)
+        assert told == [first.id]
+        whole = suggestion(await ask(editor))
+        assert (whole.id, whole.edits[0].text) == (first.id, model.text)
+        assert (len(model.requests), model.cancelled) == (1, 0)
+        editor.suggester.accepted(whole.id)
+        assert ("accepted", "by_command") in editor.outcomes.told
+        assert "superseded" not in dict(editor.outcomes.told)
+
+
+async def test_a_line_that_is_typed_along_is_extended() -> None:
+    async with writing() as (editor, model, told):
+        asking = asyncio.ensure_future(ask(editor))
+        await settle()
+        await editor.time.advance(READS)
+        first = suggestion(await asking)
+        editor.type("su")
+        rest = suggestion(await ask(editor))
+        assert (rest.id, rest.edits[0].text) == (first.id, "m(items)")
+        await editor.time.advance(1.0)
+        assert told == [first.id]
+        assert suggestion(await ask(editor)).edits[0].text == model.text.removeprefix("su")
+
+
+async def test_another_text_replaces_no_first_line() -> None:
+    async with writing("max(items)\n    return total") as (editor, _, told):
+        asking = asyncio.ensure_future(ask(editor))
+        await settle()
+        await editor.time.advance(READS)
+        first = suggestion(await asking)
+        await editor.time.advance(1.0)
+        assert told == []
+        assert suggestion(await ask(editor)).edits == first.edits
+
+
+async def test_an_editor_that_asks_once_gets_all_of_it() -> None:
+    async with writing(extends=False) as (editor, model, told):
+        asking = asyncio.ensure_future(ask(editor))
+        await settle()
+        await editor.time.advance(READS)
+        assert not asking.done()
+        await editor.time.advance(1.0)
+        assert suggestion(await asking).edits[0].text == model.text
+        assert told == []

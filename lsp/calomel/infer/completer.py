@@ -338,6 +338,8 @@ class Completer(Protocol):
 Complete = Callable[[CompleteRequest], Awaitable[CompleteAnswer]]
 # A completer that streams calls this with the beginning of its answer as that grows, first with an empty one.
 GROWING: Final[ContextVar[Callable[[str], None]]] = ContextVar("GROWING", default=lambda _: None)
+# It calls this once with the first line of a longer text, as an answer, while it writes the rest.
+FIRST_LINE: Final[ContextVar[Callable[[CompleteAnswer], None]]] = ContextVar("FIRST_LINE", default=lambda _: None)
 
 
 class UnsupportedError(Exception):

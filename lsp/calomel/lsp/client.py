@@ -24,6 +24,7 @@ class Client:
         code_action_literals: it takes code actions that carry their edit.
         extensions: it knows our own notifications and reports what it shows.
         other_files: it can show a next edit in another document than the one it asks about.
+        extends: it asks again when told that the text it shows goes on.
         configuration_replaces: its response to `workspace/configuration` holds all of its settings and replaces what
             `initialize` said. Only with `configuration_filtered`: otherwise a repository could replace them.
         configuration_filtered: that response, and what it pushes, hold nothing that a workspace set but may not set
@@ -43,6 +44,7 @@ class Client:
     code_action_literals: bool = False
     extensions: bool = False
     other_files: bool = False
+    extends: bool = False
     configuration_replaces: bool = False
     configuration_filtered: bool = False
     completion_item: bool = False
@@ -72,6 +74,7 @@ def read_client(params: Mapping[str, Any]) -> Client:
         is not None,
         extensions=own.get("extensions") is True,
         other_files=own.get("other_files") is True,
+        extends=own.get("extends") is True,
         configuration_replaces=filtered and own.get("configuration_replaces") is True,
         configuration_filtered=filtered,
         completion_item=own.get("completion_item") is True,
@@ -82,7 +85,8 @@ def read_client(params: Mapping[str, Any]) -> Client:
 # The keys of `initializationOptions` that are ours; all others belong to clients of other servers.
 _OWN = ("workspace", "privacy", "suggest", "server", "log")
 _AGREEMENTS = (
-    "extensions", "other_files", "configuration_replaces", "configuration_filtered", "completion_item", "debug",
+    "extensions", "other_files", "extends", "configuration_replaces", "configuration_filtered", "completion_item",
+    "debug",
 )  # fmt: skip
 
 

@@ -211,6 +211,10 @@ class Editor(JsonRPCServer):
             params = {"uri": uri, "kind": kind, "reason": silence.reason.value, "message": silence.message}
             self.protocol.notify("calomel/silence", params)
 
+    def tell_extended(self, uri: str, suggestion_id: str) -> None:
+        """Report that the text that the client shows goes on: the next request gets all of it."""
+        self.protocol.notify("calomel/extended", {"uri": uri, "id": suggestion_id})
+
     def warn(self, message: str, kind: types.MessageType = types.MessageType.Warning) -> None:
         """Show a message to the user, each one at most once per session."""
         if message not in self._shown:

@@ -53,6 +53,8 @@ class Suggestions:
         self._reports: dict[Kind, bool] = {"fill": editor.client.extensions, "edit": editor.client.extensions}
         self._revisions: WeakKeyDictionary[Document, int] = WeakKeyDictionary()  # the revision of the last request
         self._last: tuple[Suggestion, Document | None] | None = None  # of the next edits
+        if editor.client.extends:
+            suggester.extends(editor.tell_extended)
         # Whether the client has a better way to ask for edits, and to show them.
         self._spoken = editor.client.extensions and editor.client.inline_completion
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -10,7 +11,7 @@ from typing import Final
 from calomel.code.budget import Budget, SpentError
 from calomel.code.names import names_of
 from calomel.infer.client import PATIENCE, ended
-from calomel.infer.completer import GROWING, CompleterError, Kind, ModelInfo
+from calomel.infer.completer import FIRST_LINE, GROWING, CompleteAnswer, CompleterError, Kind, ModelInfo
 from calomel.infer.models import RULES, Models
 from calomel.prompts.next_edit import region_called
 from calomel.prompts.parts import Hunk, RegionBounds, region_around
@@ -20,7 +21,7 @@ from calomel.suggest.candidates import DEADLINE, CandidateSource, context_tokens
 from calomel.suggest.drafts.propose import continuation
 from calomel.suggest.edit import Answer, Suggestion
 from calomel.suggest.elsewhere import drafts_elsewhere, others_of
-from calomel.suggest.judging import Judged
+from calomel.suggest.judging import Answered, Judged
 from calomel.suggest.offering import Offering
 from calomel.suggest.pace import Cooldown, Debounce, Latency, ModelRun, Permission, SingleFlight
 from calomel.suggest.recent import Past, past_of, standing
@@ -66,6 +67,8 @@ class Answering:
         latency: of the model's last answers.
         asked: how many questions reached the model.
         shows_text: the editor also asks for text at the cursor, so next edits need not cover that.
+        extended: called with the URI of a document in which the text that is shown goes on, and with the text's name;
+            None for an editor that asks only once.
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class Answering:
         self.latency = Latency()
         self.asked = 0
         self.shows_text = False
+        self.extended: Callable[[str, str], None] | None = None
         self._workspace = workspace
         self._models = models
         self._source = source
@@ -261,6 +265,11 @@ class Answering:
         usual = self.latency.quantile(0.5)
         patience = DEADLINE if usual is None else min(DEADLINE, _USUAL * usual)
         entry = await self.flight.run(request, work, patience)
+        if isinstance(entry, CompleteAnswer):
+            line = await self._first_line(request, snapshot, entry)
+            if isinstance(line, Suggestion):
+                return line
+            entry = await self.flight.rest()
         if isinstance(entry, Silence):
             return replace(entry, asked=True)
         result: Suggestion | SilenceReason = SilenceReason.STALE
@@ -269,6 +278,19 @@ class Answering:
         elif entry.edits and all(edit.fits(document.text) for edit in entry.edits) and self._is_open(document):
             result = self._offered(request, entry)
         return Silence.of(result, asked=True) if isinstance(result, SilenceReason) else result
+
+    async def _first_line(self, request: Request, snapshot: Snapshot, answer: CompleteAnswer) -> Answer:
+        """Offer the first line of a text that the model goes on writing."""
+        decision = await self._source.first_line(snapshot, answer)
+        if not isinstance(decision, Judged) or decision.reason is not None or not self._is_current(request):
+            return Silence.of(SilenceReason.STALE)
+        window = region_around(snapshot.text, request.offset, RegionBounds())
+        entry = Entry(request.kind, request.offset, decision, window, model=snapshot.info.id)
+        result = self._offered(request, entry)
+        if isinstance(result, SilenceReason):
+            return Silence.of(result)
+        self.state(request.document.uri).cache.put(snapshot.text, entry, 0)
+        return result
 
     def _know(self, info: ModelInfo, kind: Kind) -> None:
         """Which model decides about which kind: text that finishes an edit is the other one's."""
@@ -345,22 +367,26 @@ class Answering:
         """Whether the document still has the text that it is asked about."""
         return self._is_open(request.document) and request.document.revision == request.revision
 
+    async def _found(self, request: Request, snapshot: Snapshot, run: ModelRun) -> Answered:
+        GROWING.set(run.grows)
+        if request.kind == "edit":
+            return (await next_edits(self._source, snapshot))[0]
+        if request.selected is None:
+            seen = continuation(self._matches, request.document, request.offset)
+            snapshot = replace(snapshot, continuing=seen)
+            if self.extended is not None and not request.explicit:
+                FIRST_LINE.set(run.begins)
+        return await self._source.fill(snapshot)
+
     async def _entry(self, request: Request, snapshot: Snapshot, run: ModelRun) -> Entry | Silence:
         """Ask the model and cache its answer; a silence if it could not answer."""
         # It follows the changes from here on; those before, while another question ran, are missing from its snapshot.
         if not self._is_current(request):
             return Silence.of(SilenceReason.STALE)
         began, document = self._models.clock(), request.document
-        GROWING.set(run.grows)
         self.asked += snapshot.info is not RULES
         try:
-            if request.kind == "edit":
-                answer = (await next_edits(self._source, snapshot))[0]
-            else:
-                if request.selected is None:
-                    seen = continuation(self._matches, document, request.offset)
-                    snapshot = replace(snapshot, continuing=seen)
-                answer = await self._source.fill(snapshot)
+            answer = await self._found(request, snapshot, run)
         except CompleterError as error:
             return _failure(error)
         if snapshot.info is not RULES:
@@ -381,7 +407,15 @@ class Answering:
                 # cache a silence where only drafts were judged: the model may still have something there.
                 state.cache.put(snapshot.text, entry, rank)
             state.carried(entry, document, run.revision)
+        if run.line.done():
+            self._extend(document, entries[0])
         return entries[0]
+
+    def _extend(self, document: Document, entry: Entry) -> None:
+        """Tell the editor if an answer is what it shows, and more."""
+        shown = self.offering.extends(document, entry)
+        if shown is not None and self.extended is not None:
+            self.extended(document.uri, shown)
 
 
 def _failure(error: CompleterError) -> Silence:

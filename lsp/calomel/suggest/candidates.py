@@ -177,9 +177,18 @@ class CandidateSource:
         rest = text[offset : offset + 4096]
         stop = () if is_inert(line_rest(rest)) or is_other_line(text[:offset], rest) else ("\n", "\r")
         answer = await self._ask("fill", snapshot, situation, stop=stop, drafts=snapshot.continuing)
+        return await self._read(snapshot, answer, TextEdit(start, end, item), stop)
 
+    async def first_line(self, snapshot: Snapshot, answer: CompleteAnswer) -> Answered:
+        """The first line of a text for the cursor that is still being written."""
+        at = snapshot.situation.offset
+        return await self._read(snapshot, answer, TextEdit(at, at, ""), ())
+
+    async def _read(
+        self, snapshot: Snapshot, answer: CompleteAnswer, taken: TextEdit, stop: tuple[str, ...]
+    ) -> Answered:
         def read(snapshot: Snapshot) -> Answered:
-            return self._filled(snapshot, answer, TextEdit(start, end, item), stop)
+            return self._filled(snapshot, answer, taken, stop)
 
         try:
             return await self.aside(read, snapshot)

@@ -19,7 +19,7 @@ from calomel.suggest.recent import Past
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.snapshot import Request, Selected
 from calomel.suggest.state import DocumentState
-from calomel.workspace.documents import utf16_length
+from calomel.workspace.documents import Document, utf16_length
 from calomel.workspace.edits import Planned, TextEdit, edits_of, joined, slid
 
 
@@ -75,6 +75,13 @@ class Offering:
         ledger.follows(document.uri, tuple(edit for group in rest for edit in group))
         return replace(suggestion, total=entry.total, rest=tuple(map(edits_of, rest)))
 
+    def extends(self, document: Document, entry: Entry) -> str | None:
+        """The name of the text that is shown in a document, if an answer is the same text with more behind it."""
+        visible, edits = self.ledger.visible(document.uri, "fill"), entry.edits or ()
+        goes_on = visible is not None and _goes_on(visible.edits, edits) and visible.edits != edits
+        judged = isinstance(entry.decision, Judged) and entry.decision.reason is None
+        return visible.outcome.id if visible is not None and goes_on and judged else None
+
     def others(self, request: Request, state: DocumentState, first: Suggestion) -> tuple[Suggestion, ...]:
         """What may be inserted at the cursor instead of `first`, likeliest first."""
         text = request.document.text
@@ -121,6 +128,9 @@ class Offering:
         document, text, ledger = request.document, request.document.text, self.ledger
         given = joined(text, delivered).text
         offer = ledger.same(document.uri, request.kind, chosen)
+        visible = ledger.visible(document.uri, request.kind)
+        if offer is None and request.kind == "fill" and visible is not None and _goes_on(visible.edits, chosen):
+            offer, visible.edits = visible, chosen
         if offer is None:
             suggestion_id = ledger.held_back.taken_over(document, request.kind, chosen)
             outcome = self._outcome(request, decision, model, chosen, given, suggestion_id)
@@ -229,10 +239,15 @@ def _gives_way(request: Request, visible: Offer, chosen: tuple[Planned, ...]) ->
     elsewhere = request.kind == "fill" and visible.edits[0].start != request.offset
     if visible.edits == chosen or not fits or elsewhere:
         return True
-    if len(visible.edits) != 1 or len(chosen) != 1:
+    return _goes_on(visible.edits, chosen)
+
+
+def _goes_on(shown: tuple[Planned, ...], new: tuple[Planned, ...]) -> bool:
+    """Whether edits are the one that is shown, with the same text or more behind it."""
+    if len(shown) != 1 or len(new) != 1:
         return False
-    old, new = visible.edits[0], chosen[0]
-    return (old.start, old.end) == (new.start, new.end) and new.text.startswith(old.text)
+    one, other = shown[0], new[0]
+    return (one.start, one.end) == (other.start, other.end) and other.text.startswith(one.text)
 
 
 def _around(text: str, chosen: tuple[Planned, ...], selected: Selected) -> TextEdit | None:

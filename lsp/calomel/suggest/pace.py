@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any, Final
 
 from calomel.infer.client import ended
-from calomel.infer.completer import Kind
+from calomel.infer.completer import CompleteAnswer, Kind
 from calomel.infer.fitting import splits_word
 from calomel.suggest.cache import Entry
 from calomel.suggest.edit import Answer
@@ -280,6 +280,7 @@ class ModelRun:
         until: the time by which it is not worth waiting for any more.
         grown: the beginning of its answer so far; None if the model does not stream.
         task: returns the result.
+        line: becomes the first line of a longer answer, which may be shown while the rest is written.
     """
 
     request: Request
@@ -288,6 +289,7 @@ class ModelRun:
     until: float
     grown: str | None = None
     task: asyncio.Task[Entry | Silence] = field(init=False)
+    line: asyncio.Future[CompleteAnswer] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     @property
     def outdated(self) -> bool:
@@ -315,6 +317,11 @@ class ModelRun:
         self.grown = text
         if self.outdated and self.place is None:
             self.task.cancel()
+
+    def begins(self, line: CompleteAnswer) -> None:
+        """The model's answer has more than one line, and this is the first."""
+        if not self.line.done():
+            self.line.set_result(line)
 
 
 _IN_VAIN: Final = 2
@@ -402,8 +409,8 @@ class SingleFlight:
         request: Request,
         work: Callable[[ModelRun], Coroutine[Any, Any, Entry | Silence]],
         patience: float,
-    ) -> Entry | Silence:
-        """The result of `work`, started as soon as nothing else runs.
+    ) -> Entry | Silence | CompleteAnswer:
+        """The result of `work`, or the first line of a longer one; started as soon as nothing else runs.
 
         `patience`: seconds for which it is worth waiting for it. An explicit question waits for no other one.
         """
@@ -415,6 +422,15 @@ class SingleFlight:
             await asyncio.wait({other.task})
         run = self._run = ModelRun(request, request.document.revision, owner, self._clock() + patience)
         run.task = asyncio.ensure_future(work(run))
+        either: set[asyncio.Future[Any]] = {run.task, run.line}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        return run.line.result() if not run.task.done() else await self.rest()
+
+    async def rest(self) -> Entry | Silence:
+        """The result of what runs."""
+        run = self._run
+        if run is None:
+            return Silence.of(SilenceReason.SUPERSEDED)
         await asyncio.wait({run.task})
         return Silence.of(SilenceReason.SUPERSEDED) if run.task.cancelled() else run.task.result()
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -112,6 +112,13 @@ class Suggester(Listener):
     def shows_text(self) -> None:
         """The editor also asks for text at the cursor, so next edits need not cover that."""
         self._answering.shows_text = True
+
+    def extends(self, tell: Callable[[str, str], None]) -> None:
+        """The editor asks again when told that the text it shows goes on: it gets the first line of a long text early.
+
+        `tell` is called with the URI of the document and the id of the suggestion.
+        """
+        self._answering.extended = tell
 
     # Requests.
 

@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import logging
 import math
+import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
@@ -22,6 +23,7 @@ from calomel.engine import Constraint, Result, SamplingParams
 from calomel.infer.cleaning import Cleaning
 from calomel.infer.completer import (
     DEFAULT_CONTEXT,
+    FIRST_LINE,
     GROWING,
     MAX_CONTEXT,
     Candidate,
@@ -57,6 +59,7 @@ from calomel.selectivity.record import SourceClass
 _log = logging.getLogger("calomel.server")
 
 _Found = TypeVar("_Found")
+_LINE: Final = re.compile(r"(\s*\S[^\r\n]*)[\r\n]")
 
 # Room for the markers around an answer in the model's own format.
 _MARKER_TOKENS: Final = 16
@@ -184,10 +187,10 @@ class UpstreamCompleter:
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         """Rewrite the region, or fill the hole; drafts come with no likelihood. Raises UpstreamError."""
         sent = await self._door.send(request)
-        return sent.read(await self._complete(sent.request))
+        return sent.read(await self._complete(sent))
 
-    async def _complete(self, request: CompleteRequest) -> CompleteAnswer:
-        began = time.monotonic()
+    async def _complete(self, sent: Sent) -> CompleteAnswer:
+        request, began = sent.request, time.monotonic()
         until = None if request.deadline is None else began + request.deadline
         answer = Answer()
         own: tuple[Candidate, ...] = ()
@@ -199,12 +202,14 @@ class UpstreamCompleter:
                 if not request.drafts:
                     raise
         else:
-            grows = GROWING.get()
+            grows, shows = GROWING.get(), FIRST_LINE.get()
             grows("")
+            line = ""
             async for _ in self._grown(request, answer, until):
                 grows(answer.growing)
-            text = self._cleaning(request).cut(answer.text)[0]
-            own = (causal(Candidate(text, answer.log_probs(len(text)), finish_reason=answer.finish or "stop")),)
+                if not line and (line := _first_line(answer.growing)) and answer.finish is None:
+                    shows(sent.read(CompleteAnswer((self._candidate(answer, line),), judged=False)))
+            own = (self._candidate(answer, self._cleaning(request).cut(answer.text)[0]),)
         return CompleteAnswer(
             (*own, *(Candidate(draft.text, maker=draft.maker) for draft in request.drafts)),
             context_tokens=answer.prompt_tokens or answer.estimate,
@@ -213,6 +218,9 @@ class UpstreamCompleter:
             timings=EngineTimings(total=time.monotonic() - began),
             judged=False,
         )
+
+    def _candidate(self, answer: Answer, text: str) -> Candidate:
+        return causal(Candidate(text, answer.log_probs(len(text)), finish_reason=answer.finish or "stop"))
 
     async def afill(self, request: FillRequest) -> Fill:
         """Fill the hole; cancelling the task frees the server's slot. Raises UpstreamError."""
@@ -496,6 +504,12 @@ class UpstreamCompleter:
             result=cast("Result", _Account(denoise_seconds=seconds)),
             trimmed=answer.trimmed,
         )
+
+
+def _first_line(text: str) -> str:
+    """The first line with text, if it is complete; else nothing."""
+    found = _LINE.match(text)
+    return "" if found is None else found[1]
 
 
 def _healed(ask: Ask, owed: str, *, tells: bool) -> Ask:
