@@ -66,7 +66,7 @@ def stats(
 def _sources() -> list[dict[str, Value]]:
     """What the records have of each model and rule."""
     from calomel.selectivity.calibrator import THRESHOLDS
-    from calomel.selectivity.record import Records
+    from calomel.selectivity.record import FLOORS, Records
     from calomel.suggest.judging import records_path
 
     return [
@@ -76,6 +76,8 @@ def _sources() -> list[dict[str, Value]]:
             "outcomes": round(record.shown),
             "accepted": round(record.accepted),
             **{level: record.threshold(level, usual) for level, usual in THRESHOLDS.items()},
+            # Where text with known probabilities ends.
+            **{f"{level}_floor": record.threshold(level, least) for level, least in FLOORS.items() if kind == "fill"},
         }
         for name, kind, record in Records(records_path()).rows()
     ]
@@ -180,10 +182,11 @@ def _tables(whole: Mapping[str, Any]) -> Iterator[Table]:
                 str(each["kind"]),
                 *(f"{each[name]:,}" for name in ("outcomes", "accepted")),
                 *(f"{each[level]:.2f}" for level in levels),
+                f"{each['balanced_floor']:.2f}" if "balanced_floor" in each else "-",
             )
             for each in whole["sources"]
         ]
-        columns = ("source", "kind", "outcomes", "accepted", *levels)
+        columns = ("source", "kind", "outcomes", "accepted", *levels, "text ends below")
         yield Table("Records the filter learns from, with the probability each level requires", columns, records)
     if reasons:
         yield Table("Why suggestions were hidden", ("reason", "times", "then typed, % [95 %]"), reasons)
