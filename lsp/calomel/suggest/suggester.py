@@ -217,7 +217,7 @@ class Suggester(Listener):
     def status(self) -> SuggesterStatus:
         """The current status."""
         self._settle()
-        latency = self._answering.latency
+        latency = self._answering.latency("fill")
         return replace(
             self._tally,
             asked=self._answering.asked,
