@@ -43,6 +43,7 @@ class Play:
         mute: where an answer is streamed, nothing is streamed in the place of a refusal (`llama_cpp.server`).
         router: llama.cpp has a server for each of them.
         capabilities, template: of Ollama's models.
+        remote: where they run, if not here.
         marks: the texts that are one token of the model; None for those that its name tells.
         special: of its tokens, those that vLLM leaves out of a text unless it is told not to.
         key: that it wants.
@@ -68,6 +69,7 @@ class Play:
     router: bool = False
     capabilities: Sequence[str] = ("completion", "insert")
     template: str = "{{ .Prompt }}"
+    remote: str = ""
     marks: Sequence[str] | None = None
     special: Sequence[str] = ()
     key: str | None = None
@@ -227,7 +229,7 @@ def ollama(play: Play) -> Starlette:
         api__tags=lambda _: {"models": [{"name": name, "model": name} for name in play.models]},
         api__show=lambda _: {
             "template": play.template, "capabilities": list(play.capabilities),
-            "parameters": 'num_ctx    8192\nstop "x"',
+            "parameters": 'num_ctx    8192\nstop "x"', **({"remote_host": play.remote} if play.remote else {}),
         },
         api__generate=generate,
     )  # fmt: skip

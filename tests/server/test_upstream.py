@@ -942,6 +942,41 @@ def test_the_prompt_of_a_word_is_asked_once_while_it_is_typed(asked: Open) -> No
     assert play.last("/v1/completions")["prompt"] == "value = tx"
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_servers_of_the_users_own_read_ahead_for_one_token_what_is_asked_next(name: str, asked: Open) -> None:
+    play = Play((" total",), (-0.1,), models=("llama",), path="/llama.gguf", failing={"/infill": (501, NO_TOKENS)})
+    client = asked(name, play)
+    parts = PromptParts((Excerpt("b.py", 0, "y = 2\n"),), path="a.py", prefix="value = tot", suffix="\n")
+    request = CompleteRequest("fill", parts, max_tokens=12)
+    reads = decode_info(client.get(INFO_PATH, headers=HEADERS).content).reads_ahead
+    assert reads == (name in {"llama.cpp", "ollama"})
+    if not reads:
+        return
+
+    assert completed(client, replace(request, ahead=True)).candidates == ()
+    read = play.asked[-1][1]
+    completed(client, request)
+    question = play.asked[-1][1]
+    assert read["prompt"] == question["prompt"]
+    assert read.get("n_predict", read.get("options", {}).get("num_predict")) == 1
+    count = len(play.asked)
+    completed(client, replace(request, ahead=True))
+    assert len(play.asked) == count
+
+
+def test_nothing_is_read_ahead_beyond_networks_that_the_user_trusts(
+    certificate: tuple[Path, Path], stack: ExitStack, door: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    client = door(stack.enter_context(served(played.llama_cpp(Play()), certificate=certificate)))
+    assert not decode_info(client.get(INFO_PATH, headers=HEADERS).content).reads_ahead
+
+
+def test_a_model_in_ollamas_cloud_reads_nothing_ahead(asked: Open) -> None:
+    client = asked("ollama", Play(remote="https://ollama.com"))
+    assert not decode_info(client.get(INFO_PATH, headers=HEADERS).content).reads_ahead
+
+
 def test_a_schema_is_refused_with_what_to_do(asked: Open) -> None:
     schema = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}}
     refused = asked("llama.cpp", Play()).post(FIM, json={**HOLE, "response_format": schema})

@@ -96,6 +96,7 @@ class ScriptedModel:
     finish_reason: Literal["stop", "length", "deadline"] = "stop"
     reads_ahead: bool = False
     source: SourceClass = "small"
+    through: str = ""
     region: RegionBounds = field(default_factory=RegionBounds)
     weights: str = "0"
     hold: asyncio.Event | None = None
@@ -130,9 +131,8 @@ class ScriptedModel:
     async def info(self) -> ModelInfo:
         if self.loading is not None:
             await self.loading.wait()
-        return ModelInfo(
-            "scripted", self.weights, self.kinds, 8192, 2048, None, "1", self.region, self.reads_ahead, self.source
-        )
+        limits = (8192, 2048, None, "1", self.region)
+        return ModelInfo("scripted", self.weights, self.kinds, *limits, self.reads_ahead, self.source, self.through)
 
     async def aclose(self) -> None:
         self.closed += 1
