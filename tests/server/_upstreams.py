@@ -237,12 +237,17 @@ def ollama(play: Play) -> Starlette:
 
 
 def openai(play: Play, *, vllm: bool = False) -> Starlette:
-    def token(at: int, text: str) -> dict[str, Any]:
-        numbers = {"tokens": [text], "token_logprobs": [play.log_prob(at)], "text_offset": [0], "top_logprobs": None}
-        choice = {"index": 0, "text": text, "finish_reason": None}
-        return {"id": "cmpl-1", "choices": [{**choice, "logprobs": None if play.log_probs is None else numbers}]}
+    counted = {"usage": {"prompt_tokens": 33, "prompt_tokens_details": {"cached_tokens": 16}}}
 
     def complete(body: dict[str, Any]) -> Any:
+        always = vllm and body.get("stream_options", {}).get("continuous_usage_stats")
+
+        def token(at: int, text: str) -> dict[str, Any]:
+            numbers = {"tokens": [text], "token_logprobs": [play.log_prob(at)], "text_offset": [0]}
+            choice = {"index": 0, "text": text, "finish_reason": None}
+            choice |= {"logprobs": None if play.log_probs is None else numbers}
+            return {"id": "cmpl-1", "choices": [choice], **(counted if always else {})}
+
         refused = None
         if play.refuses is not None and "logprobs" in body:
             refused = JSONResponse({"error": {"message": "logprobs is not supported"}}, play.refuses)
@@ -256,8 +261,8 @@ def openai(play: Play, *, vllm: bool = False) -> Starlette:
         special = not vllm or not body.get("skip_special_tokens", True)
         texts, cut = play.written(body.get("stop", ()), body["max_tokens"], special=special)
         end = {"choices": [{"index": 0, "text": "", "finish_reason": "length" if cut else "stop"}]}
-        usage = {"choices": [], "usage": {"prompt_tokens": 33, "prompt_tokens_details": {"cached_tokens": 16}}}
-        return played.stream(texts, token, [end, *[usage] * play.counts, "[DONE]"], sse=True)
+        usage = [{"choices": [], **counted}] if play.counts else []
+        return played.stream(texts, token, [end, *usage, "[DONE]"], sse=True)
 
     window = {"max_model_len": 16384, "owned_by": "vllm"} if vllm else {"owned_by": "organization_owner"}
     routes: dict[str, Callable[[dict[str, Any]], Any]] = {

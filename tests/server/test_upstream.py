@@ -930,6 +930,20 @@ def test_a_prompt_that_nobody_counted_is_estimated_and_says_so(asked: Open) -> N
     assert "estimated" not in asked("openai", Play()).post(FIM, json=HOLE).json()["usage"]
 
 
+@pytest.mark.parametrize(("name", "estimated"), [("vllm", False), ("openai", True)])
+def test_the_tokens_of_a_prompt_are_known_before_an_answer_is_over_where_a_server_says_them(
+    name: str, *, estimated: bool, asked: Open
+) -> None:
+    # Of so many stop strings, the last one is not the server's to find.
+    hole = {**HOLE, "stop": ["<a>", "<b>", "<c>", "<d>", "*"]}
+    answer = asked(name, Play()).post(FIM, json=hole).json()
+    assert answer["choices"][0]["text"].rstrip() == "n"
+    assert (answer["usage"].get("estimated", False), answer["usage"]["prompt_tokens"] == 33) == (
+        estimated,
+        not estimated,
+    )
+
+
 def test_the_prompt_of_a_word_is_asked_once_while_it_is_typed(asked: Open) -> None:
     play = Play(tokens=(" total", "_price"), log_probs=(-0.1, -0.1), models=("llama",))
     client = asked("openai", play)
