@@ -301,6 +301,18 @@ def test_site_builds_without_a_warning_and_needs_nobody(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["llama-server", "xllamacpp", "--threads", "--ctx-size", "Q8_0", "Q4_1"])
+def test_who_starts_a_llama_cpp_finds_where_it_comes_from_and_what_makes_it_slow(name: str) -> None:
+    assert name in page("upstream")
+
+
+def test_no_file_is_recommended_that_llama_cpp_reads_slowly() -> None:
+    pages = [page("models"), page("upstream"), (ROOT / "README.md").read_text(encoding="utf-8")]
+    named = re.findall(r"[\w./-]+:(?:I?Q\d\w*)", "\n".join(pages))
+    assert len(named) > 4
+    assert [each for each in named if each.endswith("Q4_1")] == []
+
+
 def test_the_first_hour_names_its_commands_its_editors_and_an_edit() -> None:
     hour = read(ROOT / "README.md")
     assert hour.first[0] == "make try"

@@ -13,6 +13,8 @@ from tests.lsp.editor import Editor, Script, span
 from tests.server._upstreams import Play, llama_cpp, served
 from tests.workspace.secret_kinds import Kind, kinds, mask
 
+from calomel.infer.launch import log_path
+from calomel.infer.runtime_file import runtime_folder
 from calomel.prompts.fim_tokens import FORMATS
 
 TOP = "def count(items):\n    return len(items)\n\n\n"
@@ -216,6 +218,21 @@ async def test_nothing_of_a_hidden_folder_leaves_whichever_link_leads_there(
         await editor.aclose()
     assert "return len(items)" in json.dumps(play.asked)
     assert "abracadabra" not in json.dumps(play.asked)
+
+
+async def test_no_server_is_started_beside_an_upstream(
+    tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    editor = Editor(tmp_path / "lsp.log", script, real=True)
+    with served(llama_cpp(Play(tokens=("pass",), log_probs=None))) as url:
+        suggest = {"debounce_seconds": 0.0, "aggressiveness": 0.0}
+        await editor.begin("def f():\n    \n", server={"upstream": url}, suggest=suggest)
+        assert (await editor.inline(1, 4))["items"]
+        await editor.aclose()
+    assert [*runtime_folder().glob("*")] == []
+    assert not log_path().exists()
 
 
 async def test_an_upstream_that_stops_is_reported_and_found_again(

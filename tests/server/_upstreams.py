@@ -43,6 +43,7 @@ class Play:
         mute: where an answer is streamed, nothing is streamed in the place of a refusal (`llama_cpp.server`).
         router: llama.cpp has a server for each of them.
         capabilities, template: of Ollama's models.
+        remote: where they run, if not here.
         marks: the texts that are one token of the model; None for those that its name tells.
         special: of its tokens, those that vLLM leaves out of a text unless it is told not to.
         key: that it wants.
@@ -68,6 +69,7 @@ class Play:
     router: bool = False
     capabilities: Sequence[str] = ("completion", "insert")
     template: str = "{{ .Prompt }}"
+    remote: str = ""
     marks: Sequence[str] | None = None
     special: Sequence[str] = ()
     key: str | None = None
@@ -227,7 +229,7 @@ def ollama(play: Play) -> Starlette:
         api__tags=lambda _: {"models": [{"name": name, "model": name} for name in play.models]},
         api__show=lambda _: {
             "template": play.template, "capabilities": list(play.capabilities),
-            "parameters": 'num_ctx    8192\nstop "x"',
+            "parameters": 'num_ctx    8192\nstop "x"', **({"remote_host": play.remote} if play.remote else {}),
         },
         api__generate=generate,
     )  # fmt: skip
@@ -235,12 +237,17 @@ def ollama(play: Play) -> Starlette:
 
 
 def openai(play: Play, *, vllm: bool = False) -> Starlette:
-    def token(at: int, text: str) -> dict[str, Any]:
-        numbers = {"tokens": [text], "token_logprobs": [play.log_prob(at)], "text_offset": [0], "top_logprobs": None}
-        choice = {"index": 0, "text": text, "finish_reason": None}
-        return {"id": "cmpl-1", "choices": [{**choice, "logprobs": None if play.log_probs is None else numbers}]}
+    counted = {"usage": {"prompt_tokens": 33, "prompt_tokens_details": {"cached_tokens": 16}}}
 
     def complete(body: dict[str, Any]) -> Any:
+        always = vllm and body.get("stream_options", {}).get("continuous_usage_stats")
+
+        def token(at: int, text: str) -> dict[str, Any]:
+            numbers = {"tokens": [text], "token_logprobs": [play.log_prob(at)], "text_offset": [0]}
+            choice = {"index": 0, "text": text, "finish_reason": None}
+            choice |= {"logprobs": None if play.log_probs is None else numbers}
+            return {"id": "cmpl-1", "choices": [choice], **(counted if always else {})}
+
         refused = None
         if play.refuses is not None and "logprobs" in body:
             refused = JSONResponse({"error": {"message": "logprobs is not supported"}}, play.refuses)
@@ -254,8 +261,8 @@ def openai(play: Play, *, vllm: bool = False) -> Starlette:
         special = not vllm or not body.get("skip_special_tokens", True)
         texts, cut = play.written(body.get("stop", ()), body["max_tokens"], special=special)
         end = {"choices": [{"index": 0, "text": "", "finish_reason": "length" if cut else "stop"}]}
-        usage = {"choices": [], "usage": {"prompt_tokens": 33, "prompt_tokens_details": {"cached_tokens": 16}}}
-        return played.stream(texts, token, [end, *[usage] * play.counts, "[DONE]"], sse=True)
+        usage = [{"choices": [], **counted}] if play.counts else []
+        return played.stream(texts, token, [end, *usage, "[DONE]"], sse=True)
 
     window = {"max_model_len": 16384, "owned_by": "vllm"} if vllm else {"owned_by": "organization_owner"}
     routes: dict[str, Callable[[dict[str, Any]], Any]] = {

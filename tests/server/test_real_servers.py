@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -189,6 +189,23 @@ def test_the_word_at_the_cursor_is_completed_in_one_question(server: Server, beg
         return fill
 
     assert asyncio.run(twice()).text == rest
+
+
+def test_what_is_read_ahead_is_not_read_again(server: Server) -> None:
+    lines = "".join(f"limit_{at} = {at * 7919 % 1009}\n" for at in range(60))
+
+    async def twice() -> tuple[bool, int, int]:
+        completer = server.completer()
+        reads = (await completer.info()).reads_ahead
+        ahead = await completer.complete(replace(asked(f"{lines}total = lim"), ahead=True))
+        answer = await completer.complete(asked(f"{lines}total = limi"))
+        await completer.aclose()
+        assert ahead.candidates == ()
+        return reads, answer.context_tokens, answer.cached_tokens
+
+    reads, prompt, cached = asyncio.run(twice())
+    assert reads == (server.kind.format == "llama.cpp")
+    assert not reads or prompt - cached < 8 < prompt
 
 
 def test_a_question_that_is_cancelled_frees_the_server(server: Server) -> None:

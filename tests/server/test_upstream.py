@@ -953,6 +953,20 @@ def test_a_prompt_that_nobody_counted_is_estimated_and_says_so(asked: Open) -> N
     assert "estimated" not in asked("openai", Play()).post(FIM, json=HOLE).json()["usage"]
 
 
+@pytest.mark.parametrize(("name", "estimated"), [("vllm", False), ("openai", True)])
+def test_the_tokens_of_a_prompt_are_known_before_an_answer_is_over_where_a_server_says_them(
+    name: str, *, estimated: bool, asked: Open
+) -> None:
+    # Of so many stop strings, the last one is not the server's to find.
+    hole = {**HOLE, "stop": ["<a>", "<b>", "<c>", "<d>", "*"]}
+    answer = asked(name, Play()).post(FIM, json=hole).json()
+    assert answer["choices"][0]["text"].rstrip() == "n"
+    assert (answer["usage"].get("estimated", False), answer["usage"]["prompt_tokens"] == 33) == (
+        estimated,
+        not estimated,
+    )
+
+
 def test_the_prompt_of_a_word_is_asked_once_while_it_is_typed(asked: Open) -> None:
     play = Play(tokens=(" total", "_price"), log_probs=(-0.1, -0.1), models=("llama",))
     client = asked("openai", play)
@@ -963,6 +977,41 @@ def test_the_prompt_of_a_word_is_asked_once_while_it_is_typed(asked: Open) -> No
     assert texts[:3] == ["otal_price", "tal_price", "l_price"]
     assert counts[0] == counts[1] == counts[2]
     assert play.last("/v1/completions")["prompt"] == "value = tx"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_servers_of_the_users_own_read_ahead_for_one_token_what_is_asked_next(name: str, asked: Open) -> None:
+    play = Play((" total",), (-0.1,), models=("llama",), path="/llama.gguf", failing={"/infill": (501, NO_TOKENS)})
+    client = asked(name, play)
+    parts = PromptParts((Excerpt("b.py", 0, "y = 2\n"),), path="a.py", prefix="value = tot", suffix="\n")
+    request = CompleteRequest("fill", parts, max_tokens=12)
+    reads = decode_info(client.get(INFO_PATH, headers=HEADERS).content).reads_ahead
+    assert reads == (name in {"llama.cpp", "ollama"})
+    if not reads:
+        return
+
+    assert completed(client, replace(request, ahead=True)).candidates == ()
+    read = play.asked[-1][1]
+    completed(client, request)
+    question = play.asked[-1][1]
+    assert read["prompt"] == question["prompt"]
+    assert read.get("n_predict", read.get("options", {}).get("num_predict")) == 1
+    count = len(play.asked)
+    completed(client, replace(request, ahead=True))
+    assert len(play.asked) == count
+
+
+def test_nothing_is_read_ahead_beyond_networks_that_the_user_trusts(
+    certificate: tuple[Path, Path], stack: ExitStack, door: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    client = door(stack.enter_context(served(played.llama_cpp(Play()), certificate=certificate)))
+    assert not decode_info(client.get(INFO_PATH, headers=HEADERS).content).reads_ahead
+
+
+def test_a_model_in_ollamas_cloud_reads_nothing_ahead(asked: Open) -> None:
+    client = asked("ollama", Play(remote="https://ollama.com"))
+    assert not decode_info(client.get(INFO_PATH, headers=HEADERS).content).reads_ahead
 
 
 def test_a_schema_is_refused_with_what_to_do(asked: Open) -> None:

@@ -96,7 +96,9 @@ class ScriptedModel:
     finish_reason: Literal["stop", "length", "deadline"] = "stop"
     reads_ahead: bool = False
     source: SourceClass = "small"
+    through: str = ""
     region: RegionBounds = field(default_factory=RegionBounds)
+    weights: str = "0"
     hold: asyncio.Event | None = None
     loading: asyncio.Event | None = None
     asked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -129,7 +131,8 @@ class ScriptedModel:
     async def info(self) -> ModelInfo:
         if self.loading is not None:
             await self.loading.wait()
-        return ModelInfo("scripted", "0", self.kinds, 8192, 2048, None, "1", self.region, self.reads_ahead, self.source)
+        limits = (8192, 2048, None, "1", self.region)
+        return ModelInfo("scripted", self.weights, self.kinds, *limits, self.reads_ahead, self.source, self.through)
 
     async def aclose(self) -> None:
         self.closed += 1
@@ -191,17 +194,21 @@ class Editor:
         *,
         own: bool = False,
         builder: ContextBuilder | None = None,
+        edits: ScriptedModel | None = None,
     ) -> None:
-        """`own`: the model is asked without a door, although there are rules."""
+        """`own`: the model is asked without a door, although there are rules. `edits`: another one for next edits."""
         self.time = Time()
         self.model = model
         self.outcomes = Outcomes()
         self.workspace = Workspace([], self.time.clock, privacy=privacy)
         asked = model if own or privacy is None else Elsewhere(model, Door(self.workspace))
         self.client = ModelClient.of(asked, clock=self.time.clock, sleep=self.time.sleep)
+        models = Models.of(self.client)
+        if edits is not None:
+            models.edits = ModelClient.of(edits, clock=self.time.clock, sleep=self.time.sleep)
         self.suggester = Suggester(
             self.workspace,
-            Models.of(self.client),
+            models,
             settings,
             builder=builder or WholeFile(),
             outcomes=self.outcomes,
@@ -274,12 +281,14 @@ async def editing(
     model: ScriptedModel | None = None,
     own: bool = False,
     builder: ContextBuilder | None = None,
+    edits: ScriptedModel | None = None,
 ) -> AsyncIterator[Editor]:
     """An editor with `text`, whose model says `reply`; in the end no task is left."""
     model = model or ScriptedModel()
     model.reply = (lambda _: reply) if isinstance(reply, str) else reply
     before = asyncio.all_tasks()
-    editor = Editor(model, settings or SuggestSettings(debounce_seconds=0.1), privacy, own=own, builder=builder)
+    settings = settings or SuggestSettings(debounce_seconds=0.1)
+    editor = Editor(model, settings, privacy, own=own, builder=builder, edits=edits)
     editor.open(text)
     if model.reads_ahead:
         await editor.client.ready()

@@ -334,6 +334,7 @@ async def test_what_cannot_be_right_is_not_shown_to_who_asks_either(
     ("text", "says", "shown"),
     [
         ("/** The orders that|\n */\nf();\n", " */", False),
+        ("/** The orders that|\nf();\n", " */", False),
         ("/**\n * The orders that|\n */\nf();\n", "} >", False),
         ("/**\n * The orders (of a|\n */\nf();\n", " day)", True),
         ("/** The orders.|\nf();\n", " */", True),

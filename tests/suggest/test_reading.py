@@ -88,6 +88,39 @@ async def test_nothing_is_read_where_nobody_wants_it(
         model.requests.clear()
 
 
+async def test_in_another_server_what_is_typed_is_read_at_a_pause_and_another_place_at_once() -> None:
+    model = ScriptedModel(reads_ahead=True, through="llama.cpp on this machine")
+    async with editing("x = |\n" + 30 * "pass\n", model=model, settings=NOW) as editor:
+        await editor.time.advance(1.0)
+        model.requests.clear()
+        for character, seconds in (("a", 1.4), ("b", 1.4), ("c", 1.6)):
+            editor.type(character)
+            await settle()
+            await editor.time.advance(seconds)
+        assert [each.parts.prefix for each in model.requests] == ["x = abc"]
+        editor.cursor = len(editor.document)
+        editor.suggester.reading.rests(URI, editor.cursor)
+        await settle()
+        await editor.time.advance(0.3)
+        assert len(model.requests) == 2
+
+
+async def test_a_question_at_another_place_shows_the_same_as_what_was_read_there() -> None:
+    builder = ContextBuilder(EstimateCounter())
+    async with editing("x = |\n" + 30 * "pass\n", model=reader(), settings=NOW, builder=builder) as editor:
+        await editor.time.advance(1.0)
+        editor.type("1")
+        editor.cursor = len(editor.document)
+        await rests(editor)
+        editor.type("y")
+        await editor.inline()
+        read, asked = editor.model.requests[-2:]
+        assert (read.ahead, asked.ahead) == (True, False)
+        assert read.parts.edits == asked.parts.edits
+        assert [hunk.after for hunk in asked.parts.edits] == ["x = 1\n"]
+        assert asked.parts.prefix == f"{read.parts.prefix}y"
+
+
 async def test_secrets_are_masked_in_what_is_read() -> None:
     key = "ghp_" + "a1B2c3D4e5F6" * 3
     async with editing(f'token = "{key}"\nx = |\n', model=reader(), privacy=Privacy([])) as editor:

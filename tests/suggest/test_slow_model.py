@@ -13,6 +13,7 @@ from tests.suggest.editor import NOW, URI, Editor, ScriptedModel, Time, editing,
 from calomel.infer.completer import FIRST_LINE, GROWING, Candidate, CompleteAnswer, CompleteRequest
 from calomel.suggest.edit import Answer, Suggestion
 from calomel.suggest.snapshot import Trigger
+from calomel.workspace.settings import SuggestSettings
 
 LINE = "total_price = sum(item.price * item.count for item in self.items_in_the_cart)"
 KEY = 0.12
@@ -114,6 +115,37 @@ async def test_typing_on_without_asking_says_nothing_about_waiting() -> None:
         await typist.type(LINE[len(editor.document.text) :][:8])
         assert len(server.requests) - asked <= 2
         assert server.cancelled == 0
+
+
+@dataclass
+class Late(ScriptedModel):
+    """Takes a second."""
+
+    time: Time = field(default_factory=Time)
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        await self.time.sleep(1.0)
+        return await super().complete(request)
+
+
+async def test_the_pause_before_a_question_goes_by_the_model_that_is_asked() -> None:
+    edits = Late(weights="1")
+    async with editing("x = |\n", settings=SuggestSettings(), edits=edits) as editor:
+        edits.time = editor.time
+        editor.type("a")
+        asking = asyncio.ensure_future(editor.suggester.next_edit(URI, None, editor.cursor))
+        await settle()
+        while not asking.done():
+            await editor.time.advance(0.5)
+        assert edits.requests
+        await editor.time.advance(2.0)
+        editor.type("b")
+        asking = asyncio.ensure_future(editor.suggester.inline(URI, editor.cursor, Trigger.EDIT))
+        await settle()
+        for asked, seconds in ((0, 0.1), (1, 0.2)):
+            await editor.time.advance(seconds)
+            assert len(editor.model.requests) == asked
+        await asking
 
 
 async def test_where_every_third_key_departs_nothing_wrong_is_shown() -> None:

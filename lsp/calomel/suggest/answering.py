@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -64,7 +65,6 @@ class Answering:
         offering: makes suggestions.
         flight: the question that the model is asked now.
         debounce: the rhythm of typing.
-        latency: of the model's last answers.
         asked: how many questions reached the model.
         shows_text: the editor also asks for text at the cursor, so next edits need not cover that.
         extended: called with the URI of a document in which the text that is shown goes on, and with the text's name;
@@ -84,12 +84,12 @@ class Answering:
         self.offering = offering
         self.flight = SingleFlight(models.clock)
         self.debounce = Debounce(models.clock, permission.settings.debounce_seconds)
-        self.latency = Latency()
         self.asked = 0
         self.shows_text = False
         self.extended: Callable[[str, str], None] | None = None
         self._workspace = workspace
         self._models = models
+        self._latencies: defaultdict[str, Latency] = defaultdict(Latency)
         self._source = source
         self._cooldown = cooldown
         index = None if workspace.related is None else workspace.related.index
@@ -98,6 +98,11 @@ class Answering:
         workspace.listeners.append(self._matches)
         for document in workspace.documents.values():
             self._matches.opened(document)
+
+    def latency(self, kind: Kind) -> Latency:
+        """Of the last answers of the model that these questions go to."""
+        info = self._models.asked(kind).info
+        return self._latencies["" if info is None else info.weights]
 
     def state(self, uri: str) -> DocumentState:
         """What is known of a document, carried forward to its text; what is too old for that is forgotten."""
@@ -225,7 +230,7 @@ class Answering:
 
     async def _pause(self, request: Request) -> Answer | None:
         """Wait while more typing is likely; returns an answer if the question before finds a fitting one meanwhile."""
-        latency = self.latency.quantile(0.5) or 0.0
+        latency = self.latency(request.kind).quantile(0.5) or 0.0
         wait = 0.0 if request.explicit else self.debounce.wait(request.before, latency, self._cooldown.patience)
         if wait <= 0.0:
             return None
@@ -262,7 +267,7 @@ class Answering:
         if snapshot is None:
             return Silence.of(SilenceReason.STALE)
         work = partial(self._entry, request, snapshot)
-        usual = self.latency.quantile(0.5)
+        usual = self.latency(request.kind).quantile(0.5)
         patience = DEADLINE if usual is None else min(DEADLINE, _USUAL * usual)
         entry = await self.flight.run(request, work, patience)
         if isinstance(entry, CompleteAnswer):
@@ -390,7 +395,7 @@ class Answering:
         except CompleterError as error:
             return _failure(error)
         if snapshot.info is not RULES:
-            self.latency.add(self._models.clock() - began)
+            self._latencies[snapshot.info.weights].add(self._models.clock() - began)
         model, state = snapshot.info.id, self.state(document.uri)
         if isinstance(answer, Judged) and answer.reason is not None:
             # After a change, another question follows and finds it again in the new text.

@@ -23,7 +23,7 @@ from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.offering import Offering
 from calomel.suggest.offers import Offer, Outcome, OutcomeSink
-from calomel.suggest.pace import Cooldown, Permission
+from calomel.suggest.pace import LONGEST_GAP, Cooldown, Permission
 from calomel.suggest.signals import OutcomeSignals
 from calomel.suggest.silence import Silence, SilenceReason, SuggesterStatus
 from calomel.suggest.snapshot import Diagnostic, Request, Selected, Trigger
@@ -224,7 +224,7 @@ class Suggester(Listener):
     def status(self) -> SuggesterStatus:
         """The current status."""
         self._settle()
-        latency = self._answering.latency
+        latency = self._answering.latency("fill")
         return replace(
             self._tally,
             asked=self._answering.asked,
@@ -357,7 +357,9 @@ class ReadAhead:
         self._place = (uri, offset)
         info, wanted = self._models.text.info, self._answering.permission.settings.read_ahead != "never"
         if wanted and info is not None and info.reads_ahead and self._key(uri, offset) not in {None, self._last_key}:
-            self._task = asyncio.ensure_future(self._read(uri, offset, info))
+            # Where one types, a prompt stays until a pause, and another server does not stop in the middle of it.
+            stays = info.through and self._goes_on(self._workspace.documents[uri], offset)
+            self._task = asyncio.ensure_future(self._read(uri, offset, info, LONGEST_GAP if stays else _REST_SECONDS))
 
     def again(self) -> None:
         """Prompts will be different from now on: forget what was prefetched. Nothing is prefetched without a model."""
@@ -374,8 +376,11 @@ class ReadAhead:
         document = self._workspace.documents.get(uri)
         return None if document is None else (uri, document.revision, offset)
 
-    async def _read(self, uri: str, offset: int, info: ModelInfo) -> None:
-        await self._models.sleep(_REST_SECONDS)
+    def _goes_on(self, document: Document, offset: int) -> bool:
+        return self._workspace.history.goes_on(document, document.line_of(offset))
+
+    async def _read(self, uri: str, offset: int, info: ModelInfo, rest: float) -> None:
+        await self._models.sleep(rest)
         answering = self._answering
         try:
             with suppress(CompleterError):
@@ -388,6 +393,8 @@ class ReadAhead:
                 if answering.permission.forbidden(place, answering.state(uri)) is not None:
                     return
                 answering.debounce.rest()
+                if not self._goes_on(document, offset):
+                    self._workspace.history.settle()  # as the next key would: prompts show settled edits
                 snapshot = await answering.snapshot(place, info)
                 if snapshot is not None:
                     await self._source.read_ahead(snapshot)

@@ -107,8 +107,11 @@ class Episode:
 
     def takes(self, document: Document, change: TextChange, *, predicted: bool) -> bool:
         """Whether the change belongs to this edit."""
-        near = change.start_line <= self._latest + LINE_SPAN and change.end_line >= self._latest - LINE_SPAN
-        return document.uri == self.uri and predicted == self.predicted and near
+        return predicted == self.predicted and self.is_near(document, change.start_line, change.end_line)
+
+    def is_near(self, document: Document, first: int, last: int) -> bool:
+        """Whether these lines are where it was."""
+        return document.uri == self.uri and first <= self._latest + LINE_SPAN and last >= self._latest - LINE_SPAN
 
     def add(self, document: Document, change: TextChange, now: float) -> None:
         """Add a change; the document holds the text after it."""
@@ -205,6 +208,10 @@ class History:
         if self._open is not None:
             self._append(self._open.uri, self.open_edit())
         self._open = None
+
+    def goes_on(self, document: Document, line: int) -> bool:
+        """Whether typing in this line would continue the edit in progress."""
+        return self._open is not None and self._open.is_near(document, line, line)
 
     @property
     def uris(self) -> frozenset[str]:

@@ -81,6 +81,8 @@ class Adapter(ABC):
     name: str
     # Whether the server can be told how an answer begins.
     begins = False
+    # Whether it keeps what it has read of a prompt, and runs where its user's other programs do.
+    keeps = False
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange

@@ -143,14 +143,15 @@ class UpstreamCompleter:
             tokenizer=None,
             version=version(),
             region=MERCURY_REGION if last.edits else RegionBounds() if form is None else form.region,
+            reads_ahead=self.reads_ahead,
             source=source,
             through=self._through,
         )
 
     @property
     def reads_ahead(self) -> bool:
-        """Never: its contexts are kept elsewhere."""
-        return False
+        """Whether the server keeps what it has read, and is the user's own: `http:` leaves no trusted network."""
+        return self._adapter is not None and self._adapter.keeps and not self.target.url.startswith("https:")
 
     def occupancy(self) -> Occupancy:
         """Nothing is known of how busy the other server is."""
@@ -187,7 +188,22 @@ class UpstreamCompleter:
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         """Rewrite the region, or fill the hole; drafts come with no likelihood. Raises UpstreamError."""
         sent = await self._door.send(request)
+        if request.ahead:
+            return await self._read_ahead(sent.request)
         return sent.read(await self._complete(sent))
+
+    async def _read_ahead(self, request: CompleteRequest) -> CompleteAnswer:
+        """Have the server read the prompt, unless it answered it last; the answer is empty."""
+        adapter = await self._ready()
+        ask = self._ask(request)
+        owed = last_piece(ask.parts.prefix, request.stop) if adapter.continues else ""
+        ask = replace(_healed(ask, owed, tells=False), max_tokens=1)
+        last = self._remembered[0]
+        if last is None or last.parts != ask.parts:
+            async with aclosing(adapter.fill(ask)) as pieces:
+                async for _ in pieces:
+                    self._heard = time.monotonic()
+        return CompleteAnswer((), model=self.model.id)
 
     async def _complete(self, sent: Sent) -> CompleteAnswer:
         request, began = sent.request, time.monotonic()

@@ -44,6 +44,7 @@ class LlamaCpp(Adapter):
 
     name = "llama.cpp"
     begins = True
+    keeps = True
 
     def __init__(self, exchange: Exchange) -> None:
         super().__init__(exchange)
@@ -172,6 +173,7 @@ class Ollama(Adapter):
         """The model, its window and, from its template, its tokens."""
         self._model = self._one_of(await self.names())
         shown = record(await self._exchange.post("/api/show", {"model": self._model}))
+        self.keeps = not shown.get("remote_host")  # a model in Ollama's cloud
         format_name = format_named(f"{self._model} {shown.get('template')}") if self._target.fim is None else self._form
         self._form = format_name
         if format_name is None and "insert" not in items(shown.get("capabilities")):
