@@ -53,6 +53,9 @@ export class Watch implements vscode.Disposable {
       preview.onGoingOn((editor) => {
         void this.ask(editor, false);
       }),
+      server.onCount((uri) => {
+        this.counted(uri);
+      }),
       window.onDidChangeTextEditorVisibleRanges(({ textEditor }) => {
         this.preview.moved(textEditor);
       }),
@@ -246,6 +249,16 @@ export class Watch implements vscode.Disposable {
         void this.ask(editor, false);
       }
     }, delay);
+  }
+
+  /** The server knows how many edits there are beside the one that is shown: ask for that number. */
+  private counted(uri: vscode.Uri): void {
+    const editor = vscode.window.activeTextEditor;
+    const shown = this.preview.in(editor);
+    const same = editor?.document.uri.toString() === uri.toString() && this.timer === undefined && this.asking === null;
+    if (editor !== undefined && same && shown?.chain === null && !this.preview.isStale(editor)) {
+      void this.ask(editor, false);
+    }
   }
 
   private entered(editor: vscode.TextEditor | undefined): void {

@@ -211,6 +211,10 @@ class Editor(JsonRPCServer):
             params = {"uri": uri, "kind": kind, "reason": silence.reason.value, "message": silence.message}
             self.protocol.notify("calomel/silence", params)
 
+    def tell_count(self, uri: str) -> None:
+        """Report that the answer to the last question about a document is known to have more edits."""
+        self.protocol.notify("calomel/count", {"uri": uri})
+
     def warn(self, message: str, kind: types.MessageType = types.MessageType.Warning) -> None:
         """Show a message to the user, each one at most once per session."""
         if message not in self._shown:

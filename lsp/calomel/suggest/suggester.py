@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -112,6 +112,10 @@ class Suggester(Listener):
     def shows_text(self) -> None:
         """The editor also asks for text at the cursor, so next edits need not cover that."""
         self._answering.shows_text = True
+
+    def tells_counts(self, tell: Callable[[str], None]) -> None:
+        """Call `tell` with a document's URI when more is known of how many edits the last answer about it has."""
+        self._answering.counted = tell
 
     # Requests.
 
