@@ -189,6 +189,30 @@ def test_other_related_code_waits_until_the_window_moves() -> None:
     assert "other code matters here" in moved.accounts[0].why
 
 
+@pytest.mark.parametrize("budget", [1024, 8192])
+def test_related_code_that_is_found_between_keys_waits_until_the_typing_pauses(budget: int) -> None:
+    builder = ContextBuilder(ExactCounter(TOKENIZER))
+    text = TEXT[:1200]
+    first, *typed = typing(replace(START, text=text, offset=len(text), related=(), pauses=1), "x = 1")
+    parts = [builder.build(first, budget).parts]
+    builder.renew()
+    parts += [builder.build(replace(each, related=INSPECT), budget).parts for each in typed]
+    assert {each.related for each in parts} == {()}
+    assert [each.prefix for each in parts] == [parts[0].prefix + "x = 1"[1:count] for count in range(1, 6)]
+    paused = builder.build(replace(typed[-1], related=INSPECT, pauses=2), budget)
+    assert {each.path for each in paused.parts.related} == {"lib/inspect.py"}
+
+
+def test_better_related_code_takes_the_place_of_the_first_one_once_the_typing_pauses() -> None:
+    builder = ContextBuilder(ExactCounter(TOKENIZER))
+    first = builder.build(START, 8192)
+    builder.renew()
+    typed = replace(typing(START, "x")[-1], related=INSPECT)
+    assert front(builder.build(typed, 8192)) == front(first)
+    paused = builder.build(replace(typed, pauses=1), 8192)
+    assert {each.path for each in paused.parts.related} == {"lib/inspect.py"}
+
+
 def test_a_quarter_of_changed_text_takes_a_new_snapshot_and_keeps_related_code() -> None:
     builder = ContextBuilder(ExactCounter(TOKENIZER))
     first = builder.build(START, 8192)

@@ -62,6 +62,7 @@ async def test_a_document_that_was_never_opened_is_answered_with_null(editor: Ed
 
 
 async def test_a_position_beyond_the_text_is_its_end(editor: Editor) -> None:
+    editor.script.fill = "a + b"
     await editor.begin("x = ")
     answer = await editor.inline(99, 99)
     assert at(0, 4) == answer["items"][0]["range"]["start"]
@@ -157,7 +158,7 @@ async def test_a_neighbours_number_is_never_offered(editor: Editor, typed: str, 
 
 
 async def test_the_place_that_the_user_looks_at_is_read_before_anybody_asks(editor: Editor) -> None:
-    editor.script.reads_ahead = True
+    editor.script.reads_ahead, editor.script.fill = True, "a + b"
     await editor.begin("x = 1\ny = \n")
     editor.notify("textDocument/didFocus", place(1, 4))
 

@@ -16,6 +16,12 @@ EXTENSIONS = {"calomel": {"extensions": True, "configuration_filtered": True}}
 PROGRESS = {"window": {"workDoneProgress": True}}
 
 
+@pytest.fixture(autouse=True)
+def _fits(editor: Editor) -> None:
+    """What the model writes is a value, since the tests ask by key behind `x = `."""
+    editor.script.fill = "a + b"
+
+
 async def test_the_client_learns_how_the_model_is(editor: Editor) -> None:
     editor.script.loading = asyncio.Event()
     await editor.initialize(options=EXTENSIONS)
@@ -80,7 +86,7 @@ class Exact(Script):
 
 async def test_tokens_are_counted_exactly_though_the_model_did_not_load_at_first(editor: Editor) -> None:
     script = Exact()
-    script.broken = "failed"
+    script.broken, script.fill = "failed", "a + b"
 
     async def connect(_: ServerSettings) -> Completer:
         return script
@@ -167,6 +173,7 @@ async def test_of_settings_that_change_twice_the_last_ones_count(editor: Editor)
 
     editor.script.connect = connect
     first, second, last = servers.values()
+    last.fill = "a + b"
     await editor.initialize(options={"calomel": EXTENSIONS["calomel"] | {"server": {"url": urls[0]}}})
     await editor.state("ready")
     editor.open("x = \n")

@@ -6,7 +6,7 @@ const ts = require(process.argv[2]);
 let current = { file: "a.ts", text: "", version: 0 };
 const host = {
   getCompilationSettings: () => ({
-    allowJs: true, noLib: true, noResolve: true, jsx: ts.JsxEmit.Preserve, target: ts.ScriptTarget.ESNext,
+    allowJs: true, checkJs: true, noLib: true, noResolve: true, jsx: ts.JsxEmit.Preserve, target: ts.ScriptTarget.ESNext,
     module: ts.ModuleKind.ESNext, moduleDetection: ts.ModuleDetectionKind.Auto, types: [],
   }),
   getScriptFileNames: () => [current.file],

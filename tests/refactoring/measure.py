@@ -9,6 +9,7 @@ from itertools import islice
 
 from tests.refactoring.library import KINDS
 from tests.refactoring.renames import LANGUAGES, Found, draw, library_of, tabbed
+from tests.refactoring.signatures import HOW, Followed, draw_signatures, followed
 
 
 def table(found: Sequence[Found]) -> str:
@@ -56,15 +57,46 @@ async def measured(language: str, count: int, seed: int, kinds: Sequence[str] = 
         library.close()
 
 
+async def measured_signatures(language: str, count: int, seed: int) -> list[Followed]:
+    """Raises LibraryError where the library is not installed."""
+    library = library_of(language)
+    try:
+        return [await followed(each) for each in islice(draw_signatures(library, seed), count)]
+    finally:
+        library.close()
+
+
+def signature_table(found: Sequence[Followed]) -> str:
+    """A line for each way of changing a list, after every line that should not have changed."""
+    lines = []
+    for each in found:
+        if each.outside or each.broken or not each.ended:
+            lines.append(f"{each.drawn.file} {each.drawn.how} {each.drawn.name.old} ({each.found} of {each.wanted})")
+            lines += [f"    {old!r} -> {new!r}" for old, new in each.outside]
+            lines += ["    BROKEN"] * each.broken + ["    Tab has no end"] * (not each.ended)
+    lines.append("".join(f"{cell:>10}" for cell in ("how", "changes", "lines", "found", "outside", "broken")))
+    for how in (*HOW, "all"):
+        some = [each for each in found if how in {each.drawn.how, "all"}]
+        wanted, right = sum(each.wanted for each in some), sum(each.found for each in some)
+        counts = (len(some), wanted, right, sum(len(each.outside) for each in some), sum(each.broken for each in some))
+        lines.append("".join(f"{cell!s:>10}" for cell in (how, *counts)))
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--language", choices=LANGUAGES, default="python")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--signatures", action="store_true", help="change parameter lists instead of names")
     options = parser.parse_args()
+    if options.signatures:
+        told = asyncio.run(measured_signatures(options.language, options.count, options.seed))
+        print(signature_table(told))  # noqa: T201 (its output)
+        return
     found = asyncio.run(measured(options.language, options.count, options.seed, options.kinds.split(",")))
-    print(listing(found))  # noqa: T201 (its output)
+    print(listing(found))  # noqa: T201
     print(table(found))  # noqa: T201
 
 

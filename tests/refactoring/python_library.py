@@ -8,6 +8,7 @@ import symtable
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -28,7 +29,8 @@ class Rope:
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="calomel-rope-")
-        self._project = Project(self._folder.name, ropefolder=None)
+        with _silence():
+            self._project = Project(self._folder.name, ropefolder=None)
 
     def files(self) -> Sequence[Path]:
         root = self.root
@@ -57,8 +59,7 @@ class Rope:
         resource = self._project.get_resource("drawn.py")
         self._project.validate()
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with _silence():
                 changes = Rename(self._project, resource, name.start).get_changes(new, docs=False)
         except Exception as error:
             raise LibraryError(f"{type(error).__name__}: {error}") from error
@@ -69,8 +70,7 @@ class Rope:
 
     def unknown(self, path: Path, text: str) -> frozenset[str]:
         _parsed(text)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with _silence():
             top = symtable.symtable(text, str(path), "exec")
         declared = {each.get_name() for each in top.get_symbols() if each.is_assigned() or each.is_imported()}
         declared |= {each.get_name() for each in top.get_symbols() if each.is_namespace()}
@@ -86,16 +86,22 @@ class Rope:
         return frozenset(used - declared - _KNOWN)
 
     def close(self) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with _silence():
             self._project.close()
         self._folder.cleanup()
 
 
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Their warnings, about what they call themselves and what they parse, are no error here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def _parsed(text: str) -> ast.Module:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with _silence():
             return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise LibraryError(f"it does not parse: {error}") from error

@@ -22,6 +22,8 @@ LANGUAGES: Final = ("python", "typescript", "javascript")
 _PATHS: Final = {"python": "drawn.py", "typescript": "drawn.ts", "javascript": "drawn.js"}
 # Characters of a file: a smaller one has nothing to confuse, a larger one takes the library long.
 _SMALLEST, _LARGEST = 1_000, 60_000
+# Places of one rename: nobody presses Tab more often than that.
+_MOST: Final = 80
 # Half of the renames are of parameters and locals each time a kind is drawn.
 _WEIGHTS: Final = {"parameter": 3, "local": 3, "definition": 2, "member": 2}
 # One rename in so many begins at a use, and not at the declaration.
@@ -92,31 +94,36 @@ def library_of(language: str) -> Library:
     return LanguageService("typescript" if language == "typescript" else "javascript")
 
 
-def draw(library: Library, seed: int, kinds: Sequence[str] = KINDS) -> Iterator[Drawn]:
-    """Renames without an end, the same ones for a seed and the installed files; one a file."""
-    rng = random.Random(seed)
-    root = library.root
-    packages = list(by_package(library.files(), root))
-    seen: set[Path] = set()
+def drawn_files(library: Library, rng: random.Random) -> Iterator[tuple[Path, str]]:
+    """Files of the language in which suggestions are on, each package as likely as another, until all were drawn."""
+    packages = list(by_package(library.files(), library.root))
     while packages:
         package = rng.choice(packages)
         path = package.pop(rng.randrange(len(package)))
         if not package:
             packages.remove(package)
-        found = None if path in seen else _drawn(library, root, path, rng, kinds)
-        seen.add(path)
+        try:
+            text = path.read_bytes().decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+        if _SMALLEST < len(text) < _LARGEST and "\r" not in text and not content_refusal(text):
+            yield path, text
+
+
+def draw(library: Library, seed: int, kinds: Sequence[str] = KINDS) -> Iterator[Drawn]:
+    """Renames without an end, the same ones for a seed and the installed files; one a file."""
+    rng = random.Random(seed)
+    for path, text in drawn_files(library, rng):
+        found = _drawn(library, path, text, rng, kinds)
         if found is not None:
             yield found
 
 
-def _drawn(library: Library, root: Path, path: Path, rng: random.Random, kinds: Sequence[str]) -> Drawn | None:
+def _drawn(library: Library, path: Path, text: str, rng: random.Random, kinds: Sequence[str]) -> Drawn | None:
     """A rename in a file with more than one place; None where there is none."""
     try:
-        text = path.read_bytes().decode("utf-8")
-        if not _SMALLEST < len(text) < _LARGEST or "\r" in text or content_refusal(text):
-            return None
         names = library.names(path, text)
-    except (UnicodeDecodeError, LibraryError):
+    except LibraryError:
         return None
     for _ in range(6):
         kind = rng.choices(kinds, [_WEIGHTS[each] for each in kinds])[0]
@@ -126,15 +133,18 @@ def _drawn(library: Library, root: Path, path: Path, rng: random.Random, kinds: 
         name = rng.choice(chosen)
         new = _new_name(name.old, text, rng)
         try:
-            wanted = word_changes(text, library.renamed(path, text, name, new))
+            renamed = library.renamed(path, text, name, new)
+            if library.unknown(path, renamed) - library.unknown(path, text):
+                continue  # it misses uses
+            wanted = word_changes(text, renamed)
         except LibraryError:
             continue
         declared = next((each for each in wanted if each.start == name.start), None)
-        if declared is None or len(wanted) < 2:
+        if declared is None or not 2 <= len(wanted) <= _MOST:
             continue
         plain = sorted(each for each in wanted if each.new == new)
         first = rng.choice(plain) if rng.randrange(_AT_A_USE) == 0 else declared
-        return Drawn(str(path.relative_to(root)), path, text, name, new, first, wanted)
+        return Drawn(str(path.relative_to(library.root)), path, text, name, new, first, wanted)
     return None
 
 

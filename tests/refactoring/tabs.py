@@ -23,7 +23,7 @@ from calomel.suggest.silence import Silence
 _TOKEN: Final = re.compile(r"[\w$]+|\s+|.", re.DOTALL)
 _SECONDS: Final = 60.0
 # More Tabs than any file of the draw has places.
-_TABS: Final = 100
+_TABS: Final = 400
 
 
 class Rules:

@@ -1,10 +1,10 @@
-"""What Tab changes of a rename is what a refactoring library changes, in files that nobody here wrote."""
+"""What Tab changes of a rename or a parameter list is what a library changes, in files that nobody here wrote."""
 
 from __future__ import annotations
 
 import pytest
 from tests.refactoring.library import LibraryError
-from tests.refactoring.measure import listing, measured, table
+from tests.refactoring.measure import listing, measured, measured_signatures, signature_table, table
 from tests.refactoring.renames import LANGUAGES, Found
 from tests.refactoring.tabs import Change, kind_at, word_changes
 
@@ -26,17 +26,39 @@ def _is_a_refactoring(found: list[Found]) -> None:
     assert sum(each.found for each in found) >= 0.9 * sum(each.wanted for each in found), told
 
 
-@pytest.mark.xfail(reason="a rename reaches other bindings of the name")
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_tab_to_the_end_is_a_refactoring(language: str) -> None:
     _is_a_refactoring(await _measured(language, 25))
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="a rename reaches other bindings of the name")
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_tab_to_the_end_is_a_refactoring_two_hundred_times(language: str) -> None:
     _is_a_refactoring(await _measured(language, 200))
+
+
+async def _signatures(language: str, count: int) -> None:
+    try:
+        found = await measured_signatures(language, count, _SEED)
+    except LibraryError as error:
+        pytest.skip(str(error))
+    told = signature_table(found)
+    assert not [each for each in found if each.outside or each.broken or not each.ended], told
+    assert sum(each.found for each in found) >= 0.7 * sum(each.wanted for each in found), told
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(raises=AssertionError, reason="methods of other classes of the same name follow", strict=False)
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_tab_after_a_changed_parameter_list_changes_calls_of_that_function(language: str) -> None:
+    await _signatures(language, 25)
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(raises=AssertionError, reason="methods of other classes of the same name follow", strict=False)
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_tab_after_two_hundred_changed_parameter_lists_changes_calls_of_those_functions(language: str) -> None:
+    await _signatures(language, 200)
 
 
 def test_changed_words_are_found_by_line_and_else_in_the_whole_text() -> None:

@@ -34,7 +34,10 @@ import sys, time
 import xllamacpp
 asked = xllamacpp.CommonParams()
 asked.model.path, asked.port, asked.n_ctx, asked.n_parallel = sys.argv[1], int(sys.argv[2]), 8192, 1
-asked.api_keys, asked.warmup, asked.cpuparams.n_threads = sys.argv[3:], False, 1
+asked.api_keys, asked.warmup, asked.cpuparams.n_threads = sys.argv[4:], False, 1
+if sys.argv[3] == "draft":
+    asked.speculative.draft.mparams.path = sys.argv[1]
+    asked.speculative.types = [xllamacpp.common_speculative_type.COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE]
 server = xllamacpp.Server(asked)
 time.sleep(3600)
 """
@@ -150,15 +153,17 @@ class Llama:
         key: str | None = None,
         port: int = 0,
         model: Path | None = None,
+        drafts: bool = False,
     ) -> str:
-        """Its address."""
+        """Its address. `drafts`: the model is its own draft model, too."""
         surroundings = packages("xllamacpp", "xllamacpp")
         if model is None:
             model = self.folder / "tiny-coder.gguf"
             write_model(model, special, says)
         with socket.create_server(("127.0.0.1", port)) as free:
             port = free.getsockname()[1]
-        command = [sys.executable, "-c", SERVE, str(model), str(port), *([] if key is None else [key])]
+        how = "draft" if drafts else "alone"
+        command = [sys.executable, "-c", SERVE, str(model), str(port), how, *([] if key is None else [key])]
         with (self.folder / "log").open("ab") as log:
             self.process = process = subprocess.Popen(command, env=surroundings, stdout=log, stderr=log)
         url = f"http://127.0.0.1:{port}"

@@ -78,6 +78,18 @@ def test_a_real_llama_cpp_fills_holes_streams_and_says_how_sure_it_is(llama: Any
     assert (stream.status_code, lines[-1]) == (200, "data: [DONE]")
 
 
+def test_with_a_draft_model_a_real_llama_cpp_says_of_some_tokens_only_how_sure_it_is(llama: Any, asked: Any) -> None:
+    client = asked(llama(drafts=True))
+    request = CompleteRequest("fill", PromptParts(path="a.py", prefix="x = ", suffix="\n"), max_tokens=12)
+
+    said = client.post(COMPLETE_PATH, content=encode(request), headers={"content-type": "application/json"})
+
+    (own,) = decode(said.content, CompleteAnswer).candidates
+    assert (len(own.text) > 1, own.log_probs) == (True, ())
+    note = client.get("/calomel/v1/status").json()["model"]["note"]
+    assert "it gives log-probabilities for some tokens only" in note
+
+
 def test_a_question_that_is_cancelled_leaves_the_server_to_the_next(llama: Any, asked: Any) -> None:
     client = asked(llama())
     with pytest.raises(httpx.ReadTimeout):

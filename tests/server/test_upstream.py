@@ -157,8 +157,9 @@ def test_a_stream_has_the_lines_as_they_come(name: str, asked: Open) -> None:
         *((name, (-0.1, -0.2, -0.3), (-0.1, -0.2, -0.3), "gives log-probabilities") for name in TOLD),
         *((name, None, (), "it gives no log-probabilities, so only filters") for name in FORMATS),
         # A number that is none takes the others with it.
-        *((name, (-0.1, math.nan, -0.3), (), "") for name in TOLD),
-        ("llama.cpp", (-0.1, 0.0, 0.0), (), ""),  # those of a draft model
+        *((name, (-0.1, math.nan, -0.3), (), "for some tokens only, so mostly filters") for name in TOLD),
+        # Those of a draft model.
+        ("llama.cpp", (-0.1, 0.0, 0.0), (), "for some tokens only, so mostly filters"),
     ],
 )
 def test_log_probabilities_are_the_confidence_and_the_status_says_whether_there_are_any(
@@ -167,8 +168,10 @@ def test_log_probabilities_are_the_confidence_and_the_status_says_whether_there_
     client = asked(name, Play(log_probs=given))
     request = CompleteRequest("fill", PromptParts(path="a.py", prefix="x = ", suffix="\n"), max_tokens=16)
 
+    before = client.get("/calomel/v1/status").json()["model"]["note"]
     own = completed(client, request).candidates[0]
 
+    assert ("it gives log-probabilities" in before) == (given is not None)
     assert (own.text, own.log_probs) == ("n * 2", read)
     assert note in client.get("/calomel/v1/status").json()["model"]["note"]
 

@@ -184,7 +184,13 @@ class Editor:
     """One document in one editor."""
 
     def __init__(
-        self, model: ScriptedModel, settings: SuggestSettings, privacy: Privacy | None, *, own: bool = False
+        self,
+        model: ScriptedModel,
+        settings: SuggestSettings,
+        privacy: Privacy | None,
+        *,
+        own: bool = False,
+        builder: ContextBuilder | None = None,
     ) -> None:
         """`own`: the model is asked without a door, although there are rules."""
         self.time = Time()
@@ -197,7 +203,7 @@ class Editor:
             self.workspace,
             Models.of(self.client),
             settings,
-            builder=WholeFile(),
+            builder=builder or WholeFile(),
             outcomes=self.outcomes,
             rng=random.Random(1),
         )
@@ -267,12 +273,14 @@ async def editing(
     privacy: Privacy | None = None,
     model: ScriptedModel | None = None,
     own: bool = False,
+    builder: ContextBuilder | None = None,
 ) -> AsyncIterator[Editor]:
     """An editor with `text`, whose model says `reply`; in the end no task is left."""
     model = model or ScriptedModel()
     model.reply = (lambda _: reply) if isinstance(reply, str) else reply
     before = asyncio.all_tasks()
-    editor = Editor(model, settings or SuggestSettings(debounce_seconds=0.1), privacy, own=own).open(text)
+    editor = Editor(model, settings or SuggestSettings(debounce_seconds=0.1), privacy, own=own, builder=builder)
+    editor.open(text)
     if model.reads_ahead:
         await editor.client.ready()
         editor.suggester.reading.again()

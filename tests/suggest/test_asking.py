@@ -10,8 +10,11 @@ from typing import NoReturn
 import pytest
 from tests.suggest.editor import NOW, URI, ScriptedModel, editing, reason, settle, suggestion
 
+from calomel.code.trees import error_count
 from calomel.infer.completer import Candidate, CompleteRequest
 from calomel.selectivity.calibrator import Calibrator, KindCalibrator
+from calomel.selectivity.record import SourceClass
+from calomel.suggest.edit import Suggestion
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.snapshot import Trigger
 from calomel.workspace.privacy import Privacy
@@ -281,3 +284,49 @@ async def test_a_line_of_blanks_behind_the_cursor_takes_no_longer_than_a_person_
         began = time.process_time()
         await editor.inline()
         assert time.process_time() - began <= 3.0
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "shown"),
+    [
+        ("class A:\n    def f(self):\n        self.owner = |\n", "= None", False),
+        ("class A:\n    def f(self):\n        self.owner = |\n", "None", True),
+        ("x = 1\ny = |\n", "(x + 1", False),
+        ("x = 1\ny = f(|)\n", "x]", False),
+        ("x = 1\ny = f(|)\n", "x, 1", True),
+        ("def f(a):\n    if |\n", "a:", True),
+        ("def f(a):\n    return a +|\n", " * 2", False),
+        ("def f(a):\n    return a +|\n", " 2", True),
+        ("|\n", "def f(a):", True),
+    ],
+)
+@pytest.mark.parametrize("source", ["small", "fim", "edits", "hosted"])
+async def test_what_cannot_be_right_is_not_shown_to_who_asks_either(
+    text: str, says: str, source: SourceClass, *, shown: bool
+) -> None:
+    async with editing(text, says, settings=NOW, model=ScriptedModel(source=source, log_prob=-3.0)) as editor:
+        editor.workspace.syntax = SyntaxTrees(parse_seconds=60.0)
+        answer = await editor.inline(Trigger.EXPLICIT)
+        if shown or isinstance(answer, Suggestion):
+            assert (error_count(editor.after(answer), "python", 60.0) or 0) <= says.endswith(
+                ":"
+            )  # whose body is missing
+        else:
+            assert answer.message
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "shown"),
+    [
+        ("/** The orders that|\n */\nf();\n", " */", False),
+        ("/**\n * The orders that|\n */\nf();\n", "} >", False),
+        ("/**\n * The orders (of a|\n */\nf();\n", " day)", True),
+        ("/** The orders.|\nf();\n", " */", True),
+        ("/**\n * The orders.\n|\nf();\n", " */", True),
+    ],
+)
+async def test_a_small_model_ends_no_comment_within_a_sentence(text: str, says: str, *, shown: bool) -> None:
+    async with editing("|", says, settings=NOW, model=ScriptedModel(log_prob=-0.01)) as editor:
+        editor.workspace.syntax = SyntaxTrees(parse_seconds=60.0)
+        editor.open(text, "javascript")
+        assert isinstance(await editor.inline(), Suggestion) is shown

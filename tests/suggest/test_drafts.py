@@ -202,7 +202,7 @@ def test_what_an_edit_wants_elsewhere(maker: str, text: str, old: str, new: str,
     ("text", "old", "new", "expected"),
     [
         ("class UserGroup:\n    pass\n\nuser_group = UserGroup()\n", "UserGroup:", "UserTeam:",
-         ["user_team = UserGroup()", "user_group = UserTeam()"]),
+         ["user_group = UserTeam()"]),
         ("a = os.path.join(x, y)\nlog(os.path.join(z, w), 1)\n", "os.path.join(x, y)", "Path(x, y)",
          ["log(Path(z, w), 1)"]),
     ],
@@ -248,17 +248,13 @@ def test_what_is_changed_in_a_copy_stays_in_the_original(lines: str, old: str, n
 @pytest.mark.parametrize(
     ("line", "code", "words"),
     [
-        (
-            '    print("sub_total is %s" % sub_total)',
-            '    print("sub_total is %s" % amount)',
-            '    print("amount is %s" % amount)',
-        ),
+        ('    print("sub_total is %s" % sub_total)', '    print("sub_total is %s" % amount)', ""),
         ("    print(sub_total)  # sub_total", "    print(amount)  # sub_total", "    print(amount)  # amount"),
-        ('    print(f"sub_total {sub_total}")', '    print(f"sub_total {amount}")', '    print(f"amount {amount}")'),
+        ('    print(f"sub_total {sub_total}")', '    print(f"sub_total {amount}")', ""),
         ("    print(sub_total)  # sub total", "    print(amount)  # sub total", ""),
     ],
 )
-def test_a_string_or_comment_is_the_last_change(line: str, code: str, words: str) -> None:
+def test_a_comment_is_the_last_change(line: str, code: str, words: str) -> None:
     moment = Moment(f"def f():\n    sub_total = g()\n{line}\n", ("sub_total", "amount"))
     assert moment.results("rename") == [code]
     moment.edit(line, code)

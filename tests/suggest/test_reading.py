@@ -10,12 +10,17 @@ import psutil
 import pytest
 from tests.suggest.editor import NOW, URI, Editor, ScriptedModel, editing, settle
 
+from calomel.context.builder import ContextBuilder
+from calomel.context.window import EstimateCounter
 from calomel.infer.completer import FillRequest
 from calomel.infer.filler import Filler
-from calomel.prompts.parts import PromptParts
+from calomel.prompts.parts import Excerpt, PromptParts
 from calomel.suggest.snapshot import Trigger
+from calomel.workspace.documents import Document
 from calomel.workspace.privacy import Privacy
+from calomel.workspace.related import Related
 from calomel.workspace.settings import SuggestSettings
+from calomel.workspace.syntax import SyntaxTrees
 
 
 def reader() -> ScriptedModel:
@@ -103,3 +108,50 @@ async def test_a_question_behind_what_was_read_finds_it(filler: Filler) -> None:
     assert answer.candidates
     assert answer.context_tokens == ahead.context_tokens
     assert answer.cached_tokens > 0.8 * answer.context_tokens
+
+
+class Found(Related):
+    """Finds one excerpt, as soon as there is an index."""
+
+    def __init__(self) -> None:
+        super().__init__(SyntaxTrees(), watch=False)
+        self.found: tuple[Excerpt, ...] = ()
+
+    def excerpts(self, document: Document, offset: int, *, budget_seconds: float = 0.0) -> tuple[Excerpt, ...]:
+        del document, offset, budget_seconds
+        return self.found
+
+
+async def test_code_that_is_found_between_keys_changes_no_prompt_until_the_typing_pauses() -> None:
+    builder = ContextBuilder(EstimateCounter())
+    async with editing("x = |\n", settings=NOW, builder=builder) as editor:
+        editor.workspace.related = related = Found()
+        shown: list[tuple[Excerpt, ...]] = []
+
+        async def key(after: float) -> None:
+            await editor.time.advance(after)
+            editor.type("a")
+            await editor.inline(wait=0.0)
+            shown.append(editor.model.requests[-1].parts.related)
+
+        await key(0.0)
+        related.found = (Excerpt(URI.rpartition("/")[2], 0, "def area(self): ...\n"),)
+        builder.renew()
+        for _ in range(12):
+            await key(0.2)
+        assert {*shown} == {()}
+        await key(2.0)
+        await key(0.2)
+        assert shown[-2:] == [related.found] * 2
+
+
+async def test_code_that_is_found_is_read_as_soon_as_the_cursor_rests() -> None:
+    builder = ContextBuilder(EstimateCounter())
+    async with editing("x = |\n", model=reader(), settings=NOW, builder=builder) as editor:
+        editor.workspace.related = related = Found()
+        await rests(editor)
+        related.found = (Excerpt(URI.rpartition("/")[2], 0, "def area(self): ...\n"),)
+        builder.renew()
+        editor.suggester.reading.again()
+        await rests(editor)
+        assert [each.parts.related for each in editor.model.requests] == [(), related.found]

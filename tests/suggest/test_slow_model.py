@@ -103,6 +103,19 @@ async def test_keys_that_follow_the_answer_share_one_question() -> None:
         assert server.cancelled == 0
 
 
+async def test_typing_on_without_asking_says_nothing_about_waiting() -> None:
+    async with slow() as (editor, server):
+        typist = Typist(editor)
+        for _ in range(3):
+            await typist.type(LINE[len(editor.document.text) :][:2])
+            editor.type(LINE[len(editor.document.text)])
+            await typist.rest()
+        asked = len(server.requests)
+        await typist.type(LINE[len(editor.document.text) :][:8])
+        assert len(server.requests) - asked <= 2
+        assert server.cancelled == 0
+
+
 async def test_where_every_third_key_departs_nothing_wrong_is_shown() -> None:
     def wrong(before: str) -> str | None:
         return "when()" if len(before) % 3 == 0 else None

@@ -80,6 +80,7 @@ def choose(
     counter: TokenCounter,
     *,
     stays: bool,
+    rested: bool,
 ) -> Front:
     """The front for `window`: one of `fronts`, the first that still serves, else a new one.
 
@@ -87,8 +88,9 @@ def choose(
 
     * While the user only looks at code outside the snapshot, without a settled edit there, all of it stays: the
       answer waits only for the window, and the code that was worked on is there when the cursor comes back.
-    * Related code stays as long as the window does (`stays`). When the window moves, it stays if it holds at least half
-      of what would be chosen now. Otherwise everything is chosen anew.
+    * Related code stays as long as the window does (`stays`); until the typing pauses, so does the lack of it, and what
+      `ContextBuilder.renew` would replace. When the window moves, it stays if it holds at least half of what would be
+      chosen now. Otherwise everything is chosen anew.
     * Snapshot and stream stay while the window is inside the snapshot, the lines changed since are at most a quarter of
       the snapshot, and the stream still has its beginning and fits its room. Otherwise both start anew: what the stream
       drops is in the new snapshot. Related code, which comes before them, stays.
@@ -96,7 +98,7 @@ def choose(
     why = ""
     keeps_related: Front | None = None
     for front in fronts:
-        kept = (stays and front.related) or _only_looks(front.snapshot, window, situation)
+        kept = (stays and (front.related or not rested)) or _only_looks(front.snapshot, window, situation)
         if not kept and not _serves_related(front, situation.related, shares, counter):
             why = why or "other code matters here"
             continue
@@ -306,6 +308,8 @@ class _Memory:
     Attributes:
         windows: the latest first, each with the number of its front.
         fronts: by number.
+        edition: of what they were chosen from (`ContextBuilder.renew`).
+        pauses: in the typing until then.
     """
 
     text: str
@@ -313,6 +317,8 @@ class _Memory:
     windows: tuple[tuple[Window, int], ...]
     fronts: dict[int, Front]
     withdrawals: int
+    edition: int
+    pauses: int
 
     def now(self, text: str) -> _Memory:
         """The same, carried over to the current text."""
@@ -337,13 +343,16 @@ class ContextBuilder:
 
     def __init__(self, counter: TokenCounter) -> None:
         self.counter = counter
+        self._edition = 0
         self._memories: OrderedDict[str, _Memory] = OrderedDict()
 
     def build(self, situation: Situation, budget: int) -> BuiltContext:
         """The context for a cursor, of about `budget` tokens at most (exactly so when the counter is exact)."""
         text, offset, counter = situation.text, situation.offset, self.counter
-        shares = share_out(budget, has_edits=bool(situation.hunks), has_related=bool(situation.related))
         memory = self._memory(situation, budget)
+        rested = not memory.windows or memory.pauses != situation.pauses
+        related = situation.related if rested else memory.fronts[memory.windows[0][1]].related
+        shares = share_out(budget, has_edits=bool(situation.hunks), has_related=bool(related))
         number_of = dict(reversed(memory.windows))
         window = place(
             text, offset, tuple(reversed(number_of)), (shares.prefix, shares.suffix), counter, situation.blocks
@@ -351,12 +360,12 @@ class ContextBuilder:
         # The front last used with this window comes first.
         numbers = list(dict.fromkeys([number_of[window], *memory.fronts] if window in number_of else memory.fronts))
         fronts = [memory.fronts[number] for number in numbers]
-        front = choose(fronts, situation, window, shares, counter, stays=window in number_of)
+        front = choose(fronts, situation, window, shares, counter, stays=window in number_of, rested=rested)
         number = next((at for at, each in zip(numbers, fronts, strict=True) if each is front), None)
         rebuilt = number is None
         if number is None:
             number = max(memory.fronts, default=0) + 1
-        self._memories[situation.uri] = memory.with_use(window, number, front)
+        self._memories[situation.uri] = replace(memory.with_use(window, number, front), pauses=situation.pauses)
         parts = PromptParts(
             front.related,
             front.far,
@@ -371,10 +380,16 @@ class ContextBuilder:
         """Forget earlier choices, which may not be shown any more: the rules about secrets or ignored files changed."""
         self._memories.clear()
 
+    def renew(self) -> None:
+        """There is more to choose from: choose anew in each document once the typing has paused."""
+        self._edition += 1
+
     def _memory(self, situation: Situation, budget: int) -> _Memory:
         memory = self._memories.get(situation.uri)
+        if memory is not None and memory.edition != self._edition and memory.pauses != situation.pauses:
+            memory = None
         if memory is None or (memory.budget, memory.withdrawals) != (budget, situation.withdrawals):
-            memory = _Memory(situation.text, budget, (), {}, situation.withdrawals)
+            memory = _Memory(situation.text, budget, (), {}, situation.withdrawals, self._edition, situation.pauses)
         self._memories[situation.uri] = memory
         self._memories.move_to_end(situation.uri)
         while len(self._memories) > _DOCUMENTS:

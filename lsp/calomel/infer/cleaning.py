@@ -25,7 +25,8 @@ from calomel.code.scan import knows, scan
 from calomel.infer.completer import CompleteRequest, FillRequest, cut_at_stop, settled
 from calomel.infer.continuation import continuation
 from calomel.infer.fitting import CLOSERS, is_blank, places, without_overlap
-from calomel.infer.seams import apart, begun, needs_second_line
+from calomel.infer.indents import needs_second_line
+from calomel.infer.seams import apart, begun
 from calomel.selectivity.filters import fired
 from calomel.selectivity.proposal import Proposal
 from calomel.selectivity.syntax import closing

@@ -134,7 +134,7 @@ class Services:
         self._related.start(folders, progress, most_files=self.settings.workspace.index_files)
         await done.wait()
         # Otherwise excerpts chosen from a partial index, or from a removed folder, would stay in the prompt.
-        self.builder.clear()
+        self.builder.renew()
         self.suggester.reading.again()
 
     def folders_changed(self, folders: tuple[Path, ...]) -> None:

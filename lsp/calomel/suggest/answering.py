@@ -221,7 +221,9 @@ class Answering:
             return None
         while (run := self.flight.kept(request.offset)) is not None:
             await asyncio.wait({run.task})
-            answer = self._cached(request) if self._is_current(request) else None
+            if not self._is_current(request):
+                return None
+            answer = self._cached(request)
             if answer is not None:
                 return answer
             self.flight.in_vain += 1
@@ -309,7 +311,7 @@ class Answering:
         extended = edits and request.drafts is None and "edit" in info.kinds and state.extended
         state.extended = state.extended and not extended
         return Snapshot(
-            situation=situation,
+            situation=replace(situation, pauses=self.debounce.pauses),
             trigger=request.trigger,
             info=info,
             path=path,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,9 @@ from calomel.selectivity.calibrator import CALIBRATOR_FILE, OWN, Calibrator, Cal
 from calomel.selectivity.filters import FORM, QUICK, THOROUGH, fired
 from calomel.selectivity.filters import doubts as doubts_of
 from calomel.selectivity.proposal import Proposal
+from calomel.selectivity.prose import comment_before, ends_comment_early
 from calomel.selectivity.record import Records, Source
+from calomel.selectivity.syntax import closing
 from calomel.suggest.edit import rows_between
 from calomel.suggest.signals import (
     Accord,
@@ -264,9 +267,14 @@ class SuggestionFilter:
         checks = QUICK if certain else FORM
         refused = tuple(fired(proposal)) if self.audit else tuple(islice(fired(proposal, checks), 1))
         doubts = () if certain or refused else doubts_of(proposal)
+        if snapshot.explicit and not refused:
+            # Who asks wants what may be wrong, but not what cannot be right.
+            refused = _broken(kind, snapshot, proposal, doubts)
         probability = self._probability(subject, doubts)
         wanted = snapshot.explicit and not self.strict
         least = self.threshold(kind, language)
+        if kind == "fill" and not wanted and self._source(kind, candidate.maker).kind == "small":
+            least = max(least, self._least_in_prose(snapshot, edits))
         sure = not self.audit and (wanted or probability >= least)
         if sure and not refused and certain:
             # Filters that need a parse only run on what would be shown otherwise.
@@ -288,6 +296,20 @@ class SuggestionFilter:
         if self.watch is not None:
             self.watch(decision)
         return reason if reason in _NOTHING else decision
+
+    def _least_in_prose(self, snapshot: Snapshot, edits: tuple[Planned, ...]) -> float:
+        """The probability that a small model's text needs in a comment or docstring, of which it knows little.
+
+        No probability is enough for the end of a comment within a sentence.
+        """
+        text, language = snapshot.text, snapshot.situation.language_id
+        before = comment_before(text, edits[0].start, language)
+        if before is None or not isinstance(self._wanted(language), str):
+            return 0.0
+        if ends_comment_early(before, edits[0].text):
+            return math.inf
+        names = self.known["fill"].calibrator.thresholds("fill")
+        return names.get("quiet", 0.0)
 
     def learn(self, kind: Kind, maker: str, signals: OutcomeSignals, *, accepted: bool) -> None:
         """What became of a suggestion that was decided about: its source's record has it at once."""
@@ -331,6 +353,24 @@ def _signals(kind: Kind, snapshot: Snapshot, proposed: Judged) -> OutcomeSignals
         place=snapshot.place or None,
         around=surroundings(text, cursor, edits),
     )
+
+
+_SYNTAX: Final = ("unbalanced", "unparsable")
+# Stands for any expression.
+_NAME: Final = "x"
+
+
+def _broken(kind: Kind, snapshot: Snapshot, proposal: Proposal, doubts: Iterable[str]) -> tuple[str, ...]:
+    """The filter of syntax that a proposal fails, if any, also where a name would repair what its text does not."""
+    found = tuple(name for name in _SYNTAX if name in doubts)[:1]
+    if found or kind != "fill" or len(proposal.edits) != 1:
+        return found
+    start, end, new = proposal.edits[0]
+    named = snapshot.errors(start, end, _NAME)
+    if named is None or not named[0] > named[1] == 0 or "\n" in new.strip():
+        return ()
+    left = proposal.errors(closing(proposal) or "")
+    return ("unparsable",) if left is not None and left[1] > 0 else ()
 
 
 def proposal_of(kind: Kind, snapshot: Snapshot, proposed: Judged) -> Proposal:

@@ -48,13 +48,25 @@ class Debounce:
         self._clock = clock
         self._gaps: deque[float] = deque(maxlen=_REMEMBERED)
         self._last_key: float | None = None
+        self._pauses = 0
 
     def key(self) -> None:
         """The user pressed a key."""
-        now = self._clock()
-        if self._last_key is not None and 0.0 < now - self._last_key <= LONGEST_GAP:
+        now, self._pauses = self._clock(), self.pauses
+        if self._last_key is None:
+            self._pauses = 1
+        elif 0.0 < now - self._last_key <= LONGEST_GAP:
             self._gaps.append(now - self._last_key)
         self._last_key = now
+
+    @property
+    def pauses(self) -> int:
+        """How often the user has paused, before the first key and since the last one too."""
+        return self._pauses + (self._last_key is not None and self._clock() - self._last_key > LONGEST_GAP)
+
+    def rest(self) -> None:
+        """Nobody waits for an answer now: a pause, too."""
+        self._pauses += 1
 
     def wait(self, before: str, latency: float, patience: float = 1.0) -> float:
         """Seconds to wait from now.

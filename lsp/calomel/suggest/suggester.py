@@ -384,6 +384,7 @@ class ReadAhead:
                 place = Request("fill", document, offset, Trigger.CURSOR, document.revision)
                 if answering.permission.forbidden(place, answering.state(uri)) is not None:
                     return
+                answering.debounce.rest()
                 snapshot = await answering.snapshot(place, info)
                 if snapshot is not None:
                     await self._source.read_ahead(snapshot)

@@ -33,6 +33,7 @@ class Situation:
         related: excerpts of other files, the most useful one last.
         blocks: lines of the document, ascending, that are good beginnings of an excerpt.
         withdrawals: grows whenever something may not be shown any more: then nothing chosen earlier is kept.
+        pauses: how often the typing has paused; between two pauses, each key waits for what changes in the prompt.
     """
 
     uri: str
@@ -45,6 +46,7 @@ class Situation:
     related: tuple[Excerpt, ...] = ()
     blocks: tuple[int, ...] = ()
     withdrawals: int = 0
+    pauses: int = 0
 
 
 # Each of them is looked at for each question.

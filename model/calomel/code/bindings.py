@@ -22,7 +22,8 @@ from calomel.code.languages import Grammar, is_comment, is_interpolation, is_str
 from calomel.code.lines import Rows
 from calomel.code.trees import Step
 
-Role = Literal["variable", "member", "keyword", "key", "string", "comment", "unknown"]
+# What is no name is a token; nobody knows where the tree has an error.
+Role = Literal["variable", "member", "keyword", "key", "string", "comment", "token", "unknown"]
 
 _TABLES: Final[Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("bindings.toml").read_text("utf-8"))
 # Where a declaration counts; the other kinds of entries say what is no variable.
@@ -34,6 +35,8 @@ _NODES: Final = (
     "functions", "classes", "blocks", "opaque", "closed", "signatures", "through", "shorthand", "names", "types",
     "plain",
 )  # fmt: skip
+PAIR: Final = "{0}: {1}"
+EXPORT: Final = "{1} as {0}"
 # More occurrences of one name are not looked at.
 _MOST: Final = 2_000
 _LONGEST_RECEIVER: Final = 200
@@ -109,7 +112,8 @@ class Mention:
         mode: how it is declared here, an entry of the table; empty for a use.
         receiver: the text before the dot of a member, or before that of a keyword's callee.
         callee: the offset of the name of the function that a keyword is an argument of; None for others.
-        shorthand: whether it is a key and a value in one.
+        both: how to write it where it is a key and a value in one, or what others import: `{0}` is the name that stays,
+            `{1}` the new one; empty for most.
         called: whether arguments follow.
     """
 
@@ -121,7 +125,7 @@ class Mention:
     mode: str = ""
     receiver: str = ""
     callee: int | None = None
-    shorthand: bool = False
+    both: str = ""
     called: bool = False
 
 
@@ -175,31 +179,47 @@ def _placed(rows: Rows, table: Scoping, name: str, start: int, end: int) -> _Pla
     place = _Place(name, start, end, "unknown", steps)
     if not steps:
         return place
-    leaf = steps[-1].node
+    role = _in_words(steps, rows.text[start - 1 : start])
+    return _in_code(rows, table, place) if role is None else replace(place, role=role)
+
+
+def _in_words(steps: Sequence[Step], before: str) -> Role | None:
+    """What a comment or a string makes of a name in it; None for a name in code."""
     for step in reversed(steps):
         kind = step.node.type
         if is_interpolation(kind):
-            break
+            return None
         if is_comment(kind):
-            return replace(place, role="comment")
+            return "comment"
         if is_string(kind):
-            captured = rows.text[start - 1 : start] == "{" and any(each.node.type == "token_tree" for each in steps)
-            return replace(place, role="variable" if captured else "string")
-    kind, at = _entry(steps, table)
-    if kind == "imports" and _is_foreign_import(steps[at].node, steps[at + 1].field):
+            whole = next(at for at, each in enumerate(steps) if is_string(each.node.type))
+            if steps[whole - 1].node.type == "expression_statement":
+                return "comment"  # a docstring
+            captured = before == "{" and any(each.node.type == "token_tree" for each in steps)
+            return "variable" if captured else "string"
+    return None
+
+
+_ROLES: Final[Mapping[str, Role]] = {
+    "keys": "key", "keywords": "keyword", "methods": "member", "fields": "member", "members": "member",
+}  # fmt: skip
+
+
+def _in_code(rows: Rows, table: Scoping, place: _Place) -> _Place:
+    leaf = place.steps[-1].node.type
+    kind, at = _entry(place.steps, table)
+    if kind == "imports" and _is_foreign_import(place.steps[at].node, place.steps[at + 1].field):
         kind = "keys"
-    if kind in {"calls", "members"} or (not kind and table.entries.get(leaf.type) == "members"):
-        receiver = _receiver(rows, place)
-        return replace(place, role="member" if receiver or kind != "calls" else "variable", mode="", at=at)
-    if leaf.type in table.owned:
-        return replace(place, role="member", mode="methods")
-    if kind == "fields":
-        return replace(place, role="member", at=at, is_built=True)
-    if kind in {"keys", "keywords", "methods"} or (not kind and table.entries.get(leaf.type) == "keys"):
-        roles: dict[str, Role] = {"keywords": "keyword", "methods": "member"}
-        return replace(place, role=roles.get(kind, "key"), mode="methods" if kind == "methods" else "", at=at)
-    if leaf.type not in table.nodes["names"] | table.nodes["types"] or _is_behind_dot(rows.text, start):
-        return replace(place, role="member" if "identifier" in leaf.type else "unknown")
+    if leaf in table.owned:
+        kind = "methods"
+    if kind == "calls":
+        return replace(place, role="member" if _receiver(rows, place) else "variable")
+    kind = kind or table.entries.get(leaf, "")
+    if kind in _ROLES:
+        mode = "methods" if kind == "methods" else ""
+        return replace(place, role=_ROLES[kind], mode=mode, at=at, is_built=kind == "fields")
+    if leaf not in table.nodes["names"] | table.nodes["types"] or _is_behind_dot(rows.text, place.start):
+        return replace(place, role="member" if "identifier" in leaf else "token")
     return replace(place, role="variable", mode=kind if kind in _MODES else "", at=at)
 
 
@@ -249,6 +269,13 @@ def _receiver(rows: Rows, place: _Place) -> str:
     return ""
 
 
+_HOMES: Final = {
+    "parameter": "functions classes blocks signatures",
+    "function": "functions classes",
+    "shell": "functions",
+}
+
+
 class _Resolver:
     """Finds the binding of each occurrence: first those that declare, in order, then the uses."""
 
@@ -283,7 +310,7 @@ class _Resolver:
             place.mode,
             receiver,
             callee,
-            not kinds.isdisjoint(self._table.nodes["shorthand"]),
+            EXPORT if _is_export(place) else PAIR if not kinds.isdisjoint(self._table.nodes["shorthand"]) else "",
             after.startswith(("(", "!(")),
         )
 
@@ -344,20 +371,7 @@ class _Resolver:
             if owner is not None and any(step.node.type in self._table.nodes["plain"] for step in steps[-5:]):
                 self._bound[owner.scope].append((-1, owner, place))
             return owner
-        if mode == "parameter":
-            home = self._within(steps, "functions classes blocks signatures", at)
-        elif mode == "function":
-            home = self._within(steps, "functions classes", at)
-        elif mode == "around":
-            home = next(self._around(steps))
-        elif mode == "shell":
-            local = any(step.node.type == "declaration_command" for step in steps)
-            home = self._within(steps, "functions", at) if local else 0
-        elif mode == "found":
-            home = self._found(steps, at)
-        else:
-            home = self._within(steps, "functions classes blocks", at)
-        scope = self._scope(steps, home)
+        scope = self._scope(steps, self._home(steps, at, mode))
         if scope.scope in self._taken:
             scope = self._outward(place, scope)
         if mode == "parameter" and scope.is_class:  # of a type
@@ -370,6 +384,16 @@ class _Resolver:
             return binding
         self._bound[scope.scope].append((-1, scope, place))
         return scope
+
+    def _home(self, steps: Sequence[Step], at: int, mode: str) -> int:
+        """The step of the scope in which a declaration of a mode counts."""
+        if mode == "around":
+            return next(self._around(steps))
+        if mode == "found":
+            return self._found(steps, at)
+        if mode == "shell" and not any(step.node.type == "declaration_command" for step in steps):
+            return 0
+        return self._within(steps, _HOMES.get(mode, "functions classes blocks"), at)
 
     def _found(self, steps: Sequence[Step], at: int) -> int:
         """The step of the scope that has the name already, up to the function; else of the innermost."""
@@ -432,11 +456,13 @@ class _Resolver:
         return None
 
     def _owner(self, place: _Place, receiver: str = "") -> Binding | None:
-        """The class around; in Go, the type that a method is of, for its own name or its `receiver`."""
+        """The class or the object with methods around; in Go, a method's type, for its own name or its `receiver`."""
         for at in range(len(place.steps) - 1, 0, -1):
             node = place.steps[at].node
             if node.type in self._table.nodes["classes"]:
                 return None if receiver else self._scope(place.steps, at)
+            if node.type == "method_definition" and place.steps[at - 1].node.type == "object":
+                return None if receiver else replace(self._scope(place.steps, at - 1), is_class=True)
             of = node.child_by_field_name("receiver") if node.type == "method_declaration" else None
             if of is not None:
                 found = _GO_RECEIVER.fullmatch(self._rows.text[of.start_byte // 2 : of.end_byte // 2])
@@ -444,6 +470,12 @@ class _Resolver:
                     return None
                 return Binding(f"class {found[2]}", 0, len(self._rows.text), is_class=True)
         return None
+
+
+def _is_export(place: _Place) -> bool:
+    """Whether others know a name by the same one, in a list of exports."""
+    node = place.steps[-2].node if len(place.steps) > 1 else None
+    return node is not None and node.type == "export_specifier" and node.named_child_count == 1
 
 
 def _is_first(clause: Node) -> bool:

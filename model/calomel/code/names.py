@@ -37,12 +37,11 @@ class Names:
 
     def pieces(self, line: str) -> list[str]:
         """The names of a text, and every character between them; numbers are like names here."""
-        found: list[str] = self._piece.findall(line)
-        return found
+        return [found[0] for found in self._piece.finditer(line)]
 
     def all_in(self, text: str) -> set[str]:
         """The names of a text."""
-        return {word for word in self._name.findall(text) if _BEGINS.match(word)}
+        return {found[0] for found in self._name.finditer(text) if _BEGINS.match(found[0])}
 
     def is_name(self, text: str) -> bool:
         """Whether a text is one whole name."""

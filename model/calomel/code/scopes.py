@@ -14,6 +14,7 @@ from calomel.code.budget import check
 from calomel.code.calls import ARROW, read_list
 from calomel.code.languages import Grammar
 from calomel.code.lines import Rows, indent_of
+from calomel.code.names import parts
 from calomel.code.trees import Step
 
 # Characters of a line that are looked at behind a name, and before it.
@@ -174,6 +175,8 @@ _METHOD_OF: Final = re.compile(r"\s*func\s*\(\s*\w*\s*\*?(\w+)[^)]*\)")
 _NAMES: Final = re.compile(r"\b(?:def|class|fn|func|function)\s+$")
 _RECEIVER: Final = re.compile(r"([\w$]*)(?:\([^()]*\))?\??(?:\.|->)\s*$")
 _OWN: Final = frozenset({"self", "this", "cls"})
+# Words of a name that means the same wherever it stands.
+_DISTINCT: Final = 3
 # Values that are no instance of a class unless they name it: literals, and calls of types.
 _OTHER: Final = re.compile(r"[\[{(\"'`\d]|(?:set|list|dict|tuple|str|frozenset)\(|(?:new\s+)?[A-Z]\w*\(")
 
@@ -217,16 +220,28 @@ def owner_of(rows: Rows, row: int) -> str | None:
 
 
 def may_be(rows: Rows, at: int, owner: str | None) -> bool:
-    """Whether a call at an offset may be one of `owner`'s: a method of this class, or without one, a function."""
+    """Whether a call at an offset may be one of `owner`'s: a method of this class, or without one, a function.
+
+    What is called on must be of the class as far as the file says: by its own name, a value or a type.
+    """
     receiver = receiver_of(rows.text, at)
     if owner is None or receiver is None:
         # Methods of an object literal have no class.
         return owner is None and (receiver is None or receiver in _OWN)
-    if receiver in _OWN:
-        return owner_of(rows, rows.row(at)) == owner
-    bound = rf"(?<![\w$]){re.escape(receiver)}\s*(?::[^=\n]{{0,{_NEAR}}})?:?=(?!=)\s*(\S[^\n]{{0,{_NEAR}}})"
-    values = [match.group(1) for match in re.finditer(bound, rows.text)] if receiver else []
-    return not values or not all(_OTHER.match(value) and owner not in value for value in values)
+    if receiver in _OWN or receiver == owner:
+        return receiver == owner or owner_of(rows, rows.row(at)) == owner
+    if not receiver or receiver[:1].isupper():
+        return False
+    bound = rf"(?<![\w$.]){re.escape(receiver)}\s*(?::([^=\n,)]{{0,{_NEAR}}}))?(?::?=(?!=)\s*(\S[^\n]{{0,{_NEAR}}}))?"
+    told = [match[1] or match[2] for match in re.finditer(bound, rows.text) if match[1] or match[2]]
+    of, value = rf"\b{re.escape(owner)}\b", rf"\b{re.escape(receiver)}\b"
+    typed = rf"{of}[\s*&]+{value}|{value}[\s*&]+{of}"
+    if any(re.search(of, each) for each in told) or re.search(typed, rows.text):
+        return True
+    own, named = parts(owner), parts(receiver)
+    # A long name is hardly another one's.
+    alike = own[-len(named) :] == named or len(parts(rows.names.beginning(rows.text, at))) >= _DISTINCT
+    return alike and not (told and all(map(_OTHER.match, told)))
 
 
 def outer(rows: Rows, row: int) -> int | None:
@@ -250,7 +265,13 @@ _CAUGHT: Final = re.compile(r"^\s*(?:except|with|async with)\b.*\bas\s+$")
 # Before the name of a parameter; its type has other text before it.
 _PARAMETER: Final = re.compile(r"(?:^|[(,*.{])\s*(?:(?:mut|public|private|protected|readonly|const|final)\s+)*$")
 _KEYWORD: Final = re.compile(r"=(?!=)")
+_LINK: Final = re.compile(r"\w+://\S*|\]\([^)\s]*|\bwww\.\S*")
 _MOST: Final = 400
+
+
+def is_in_link(line: str, column: int) -> bool:
+    """Whether a place in a line is in an address, or in the target of a link."""
+    return any(found.start() <= column < found.end() for found in _LINK.finditer(line))
 
 
 def by_words(rows: Rows, *names: str) -> tuple[Mention, ...]:
@@ -315,6 +336,8 @@ def _home(rows: Rows, mention: Mention) -> range | None:
 def _by_words(rows: Rows, name: str, start: int, end: int) -> Mention:
     row, before, after = rows.row(start), rows.before(start), rows.behind(end)
     called, bare = after.lstrip().startswith("("), before.rstrip()
+    if is_in_link(rows.lines[row], len(before)):
+        return Mention(name, start, end, "token")
     if rows.is_quoted(start):
         return Mention(name, start, end, "string" if "#" not in before and "//" not in before else "comment")
     if bare.endswith((".", "->", "::")) and not bare.endswith(".."):

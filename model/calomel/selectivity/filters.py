@@ -16,7 +16,7 @@ from typing import Final
 import regex
 from rapidfuzz.distance import Levenshtein
 
-from calomel.code.lines import LINE_END, above, below, filled, head_of, rest_of
+from calomel.code.lines import LINE_END, above, below, columns, filled, head_of, rest_of
 from calomel.code.names import is_word
 from calomel.code.tokens import is_comment
 from calomel.prompts.parts import Edit
@@ -223,10 +223,15 @@ def repeats_below(proposal: Proposal, edit: Edit) -> bool:
 
 
 def repeats_above(proposal: Proposal, edit: Edit) -> bool:
-    """Whether its lines exactly repeat those directly above, or the brackets that the last of them ends with."""
+    """Whether its lines exactly repeat those directly above, or the brackets that the last of them ends with.
+
+    Also whether it begins with a definition that the same block has, a few lines above.
+    """
     text, (start, end, new) = proposal.text, edit
     if text[start:end].strip() or _letters(new) < _LEAST_WRITTEN:
         return False
+    if proposal.kind == "fill" and _is_defined_above(text, start, new, proposal.language_id):
+        return True
     if new[-1:] not in {"\r", "\n"} and rest_of(text, end).strip():
         return False
     head = head_of(text, start)
@@ -242,6 +247,32 @@ def repeats_above(proposal: Proposal, edit: Edit) -> bool:
     # A blank line in between separates a line or two on purpose.
     others = [line.strip() for line in others[-len(own) :]]
     return bool(own) and own == others and _letters("".join(own)) >= _LEAST_IN_LINES
+
+
+# Lines above a definition in which another one of it is looked for.
+_DEFINED_WITHIN: Final = 40
+_DEFINITION: Final = re.compile(
+    r"\s*(?:(?:export|default|async|public|private|protected|static|pub)\s+)*"
+    r"(?:def|class|function|fn|func|interface|struct|enum|const|let|var)\s+(?P<name>\w+)|\s*/\*\*\s*\w.{12}"
+)
+_OF_PYTHON: Final = re.compile(r"\s*(?:async\s+)?def\s+\w+\(")
+
+
+def _is_defined_above(text: str, start: int, new: str, language_id: str) -> bool:
+    """Whether a text makes a line on which the same block defines the same; in Python, also with other parameters."""
+    head, lines = head_of(text, start), above(text, start)
+    if new[:1] in {"\r", "\n"}:
+        lines, head = [*lines, head], ""
+    first = next((line for line in LINE_END.split(head + new) if line.strip()), "")
+    if _DEFINITION.match(first) is None or (lines and lines[-1].lstrip().startswith("@")):
+        return False
+    signature = _OF_PYTHON.match(first) if language_id == "python" else None
+    for line in reversed(lines[-_DEFINED_WITHIN:]):
+        if line.strip() and columns(line) < columns(first):
+            return False
+        if line.rstrip() == first.rstrip() or (signature and line.startswith(signature[0])):
+            return True
+    return False
 
 
 def repeats_itself(_: Proposal, edit: Edit) -> bool:

@@ -8,6 +8,7 @@ from typing import Final
 from calomel.code.lines import LINE_END, above, columns, head_of, rest_of
 from calomel.code.scan import CLOSING, Loose, behind_string, has_to_go_on, knows, loose, scan, unmatched
 from calomel.selectivity.proposal import Proposal
+from calomel.selectivity.prose import closes_unopened, comment_before
 
 # Those of them that nothing can end with: `x++`, `f()?` and `Vec<T>` are complete.
 _WANTING: Final = re.compile(r"(?:[.=*%&|<^@\\]|(?<!\+)\+|(?<!-)-|\b(?:and|or|not|in|is|new|import|from|await))\s*\Z")
@@ -66,7 +67,20 @@ _CHANGING: Final = re.compile(r"""["'`#/*]""")
 
 
 def unbalanced(proposal: Proposal) -> bool:
-    """Whether a text at the cursor certainly adds unmatched brackets or quotes.
+    """Whether a text at the cursor certainly adds unmatched brackets or quotes; in a comment, unopened brackets."""
+    return _closes_unopened(proposal) or _unbalances(proposal)
+
+
+def _closes_unopened(proposal: Proposal) -> bool:
+    if proposal.kind != "fill" or len(proposal.edits) != 1:
+        return False
+    start, _, new = proposal.edits[0]
+    comment = comment_before(proposal.text, start, proposal.language_id)
+    return comment is not None and closes_unopened(comment, LINE_END.split(new)[0])
+
+
+def _unbalances(proposal: Proposal) -> bool:
+    """Whether there are more unmatched brackets or quotes in code.
 
     Blocks that it opens at the end of a line may stay open. Inside a multi-line string nothing has to be balanced.
     Edits are left to the parser: brackets are counted in a few lines, of which an edit may remove some.
@@ -222,14 +236,17 @@ def _ends_statement(proposal: Proposal) -> bool:
         return False
     start, end, new = proposal.edits[0]
     head, said = head_of(proposal.text, start), new.rstrip()
-    if not head.strip() or not said or not _GOES_ON.match(rest_of(proposal.text, end)):
+    rest, (_, line_end, lead) = rest_of(proposal.text, end), new[len(said) :].rpartition("\n")
+    if not head.strip() or not said or not _GOES_ON.match(rest):
         return False
+    if line_end and (lead or rest[:1].isspace()):
+        return False  # a line of its own, with its indentation
     if any(kind != "bracket" and at >= len(head) for kind, _, at in scan(head, proposal.language_id)):
         return False  # a comment or a string
     in_text = behind_string(proposal.text, start, proposal.language_id) != start
     if in_text or loose(head + new, proposal.language_id).waiting:
         return False
-    return said.endswith(";") or ("\n" in new[len(said) :] and not has_to_go_on(said))
+    return said.endswith(";") or (bool(line_end) and not has_to_go_on(said))
 
 
 def _closes_deeper(proposal: Proposal) -> bool:

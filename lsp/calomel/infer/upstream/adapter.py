@@ -28,7 +28,7 @@ class Known:
     Attributes:
         model: its name on the server.
         window: tokens of prompt and answer together.
-        log_probs: it reports the log-probability of each token of an answer.
+        log_probs: it reported the log-probability of a token.
         edits: it rewrites regions.
     """
 
@@ -68,6 +68,11 @@ class Piece:
     cached_tokens: int = 0
     read: int = 0
     reading: float = 0.0
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether each of its tokens has a log-probability."""
+        return bool(self.log_probs) and all(map(isfinite, self.log_probs))
 
 
 class Adapter(ABC):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
 from calomel.infer.completer import FinishReason
@@ -82,7 +81,7 @@ class Answer:
         values: list[float] = []
         for at, piece in self.own_pieces:
             if at < length:
-                if not piece.log_probs or not all(math.isfinite(value) for value in piece.log_probs):
+                if not piece.is_scored:
                     return ()
                 values += [min(0.0, value) for value in piece.log_probs]
         return tuple(values)

@@ -64,6 +64,7 @@ _ASLEEP_SECONDS: Final = 60.0
 # The model or a route does not exist any more.
 _CHANGED: Final = frozenset({404, 501})
 _NONE: Final = "it gives no log-probabilities, so only filters and past results decide"
+_SOME: Final = "it gives log-probabilities for some tokens only, so mostly filters and past results decide"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,8 @@ class UpstreamCompleter:
         self._share = 1.0
         # The last question, what its answer had to begin with, and what came.
         self._remembered: tuple[Ask | None, str, tuple[Piece, ...]] = None, "", ()
+        # Tokens of an answer came without log-probabilities: a draft model may have proposed them.
+        self._unscored = False
         # Seconds that the server takes to read a token of a prompt; 0 while unknown.
         self._reading = 0.0
 
@@ -162,7 +165,7 @@ class UpstreamCompleter:
         """One sentence for people: which server and model, and where confidences come from; or what is wrong."""
         if self._adapter is None:
             return self._trouble or f"the server at {self.target.base} has no answer yet"
-        text = "it gives log-probabilities" if self._last.log_probs else _NONE
+        text = _NONE if not self._last.log_probs else _SOME if self._unscored else "it gives log-probabilities"
         text += "; it has no fill-in-the-middle tokens and continues the text before a gap" if self._continues else ""
         return f"{self._adapter.name} at {self.target.base} with {self._last.model}; {text}"
 
@@ -303,7 +306,7 @@ class UpstreamCompleter:
             raise
         else:
             self._adapter, self._heard, self._logs = adapter, time.monotonic(), True
-            self._share, self._reading, self._remembered = 1.0, 0.0, (None, "", ())
+            self._share, self._reading, self._remembered, self._unscored = 1.0, 0.0, (None, "", ()), False
             _log.info("%s", self.note)
             return adapter
         finally:
@@ -404,6 +407,7 @@ class UpstreamCompleter:
                     self._heard = time.monotonic()
                     if piece.read >= _MEASURED:
                         self._reading = piece.reading / piece.read
+                    self._unscored |= bool(piece.text) and not piece.is_scored
                     self._take(request, answer, piece)
                     yield
         except UpstreamError as error:

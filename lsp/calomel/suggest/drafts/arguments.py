@@ -26,6 +26,7 @@ _RECEIVER: Final = re.compile(r"&?(?:'\w+ )?(?:mut )?(?:self|cls)\b")
 _PARAMETER: Final = re.compile(r"(?:\*++|\.{3}|mut |readonly |private |public )*([^\W\d]\w*)")
 _KEYWORD: Final = re.compile(r"([^\W\d]\w*)\s*=(?!=)")
 _PLACES: Final = 32
+_AGREED: Final = 2
 _CONSTRUCTORS: Final = frozenset({"__init__", "constructor"})
 # Lines above a place in which its list is looked for.
 _LINES: Final = 24
@@ -66,10 +67,11 @@ def arguments(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
         for listed in calls(rows.text, edit.name):
             row, last = rows.row(listed.name_start), rows.row(listed.end)
             of_class = rows.before(listed.name_start).lstrip().startswith("class ")
-            if of_class or any(at in edited for at in range(row, last + 1)):
+            if of_class or rows.is_quoted(listed.name_start) or any(at in edited for at in range(row, last + 1)):
                 continue
             defines = _defines(rows, listed)
-            if not defines and not _is_call_of(rows, listed, edit):
+            # Another function of the same name changes with it only if a second one did.
+            if support < _AGREED if defines else not _is_call_of(rows, listed, edit):
                 continue
             followed = _followed(rows.text, listed, edit, defines=defines) if edit.defines or not defines else None
             if followed is not None:

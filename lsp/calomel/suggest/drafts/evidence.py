@@ -97,6 +97,7 @@ class Evidence:
         deleted: lines that were deleted.
         touched: rows of this document's edits.
         own: these edits.
+        older: changed lines before that, which only tell how far the last edits' renames have come.
     """
 
     edits: tuple[LineEdit, ...]
@@ -105,6 +106,7 @@ class Evidence:
     touched: tuple[int, ...] = ()
     own: tuple[Hunk, ...] = ()
     copies: tuple[LineEdit, ...] = ()
+    older: tuple[LineEdit, ...] = ()
 
     def earlier(self, rows: Rows) -> Iterator[Rows]:
         """The document before the last edit, before the last two, and so on, as far as known."""
@@ -140,12 +142,16 @@ def evidence(rows: Rows, hunks: Sequence[Hunk], path: str | None = None) -> Evid
     deleted: list[str] = []
     touched: list[int] = []
     mine: list[Hunk] = []
-    for age, hunk in enumerate(reversed(hunks[-_HUNKS:])):
+    older: list[LineEdit] = []
+    for age, hunk in enumerate(reversed(hunks)):
         before, after = ([line.rstrip("\r\n") for line in split_lines(text)] for text in (hunk.before, hunk.after))
         if max(len(before), len(after)) > _LONGEST or max(map(len, (*before, *after)), default=0) > LONGEST_LINE:
             continue
         own = path is None or hunk.path == path
         at = rows.find(after, hunk.start_line) if own else None
+        if age >= _HUNKS:
+            older += _replaced(before, after, at, age) if own and at is not None else ()
+            continue
         if own:
             touched.append(hunk.start_line if at is None else at)
             mine.append(hunk)
@@ -167,7 +173,16 @@ def evidence(rows: Rows, hunks: Sequence[Hunk], path: str | None = None) -> Evid
         tuple(touched),
         tuple(mine),
         tuple(edit for edit in copies if edit.copied is not None),
+        tuple(older),
     )
+
+
+def _replaced(before: Sequence[str], after: Sequence[str], at: int, age: int) -> Iterator[LineEdit]:
+    """The changed lines of an edit that neither added nor deleted lines."""
+    if len(before) == len(after):
+        for row, (old, new) in enumerate(zip(before, after, strict=True), at):
+            if old != new:
+                yield LineEdit(old, new, row, age)
 
 
 def _copy(rows: Rows, edit: LineEdit, insertions: Sequence[Insertion]) -> range | None:

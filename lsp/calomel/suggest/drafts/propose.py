@@ -23,10 +23,10 @@ from calomel.infer.recall import recall
 from calomel.prompts.parts import Hunk, common_suffix, line_feeds
 from calomel.selectivity.analogy import expected
 from calomel.suggest.drafts.arguments import MAKER as ARGUMENTS
-from calomel.suggest.drafts.arguments import arguments, awaited, strays
+from calomel.suggest.drafts.arguments import arguments, awaited, list_edits, strays
 from calomel.suggest.drafts.evidence import EditDraft, Evidence, evidence
 from calomel.suggest.drafts.rename import MAKER as RENAME
-from calomel.suggest.drafts.rename import Renaming, declares, relatives, rename, renamed_words, renamings
+from calomel.suggest.drafts.rename import Renaming, declares, is_pure, rename, renamed_words, renamings
 from calomel.suggest.drafts.substitution import substitution
 from calomel.suggest.drafts.template import MAKER as TEMPLATE
 from calomel.suggest.drafts.template import template
@@ -140,8 +140,6 @@ _ENOUGH: Final = 3
 _BY_FOLDER: Final = frozenset({"go", "java", "kt", "kts", "c_sharp", "swift"})
 # In a longer text, only what is near the cursor is considered.
 _LONGEST: Final = 120_000
-# Lines around an unfinished edit in which its continuation is drafted.
-_AROUND: Final = 120
 
 
 def drafts(
@@ -180,11 +178,12 @@ def _all(text: str, hunks: Sequence[Hunk], path: str | None, names: Names) -> li
     rows = Rows(text, names)
     seen = evidence(rows, hunks, path)
     here = [hunk for hunk in hunks if path is None or hunk.path == path]
-    found = [draft for maker in (rename, relatives) for draft in islice(maker(rows, seen), _MOST_OF_ONE)]
-    found += _others(rows, evidence(rows, here, path))
+    found = list(islice(rename(rows, seen), _MOST_OF_ONE))
+    renames = [each for each in renamings(rows, seen) if each.is_known]
+    found += _others(rows, evidence(rows, here, path), renames)
     if len(here) < len(hunks):
-        found += [draft for draft in _others(rows, seen) if draft.support >= _ENOUGH]
-    renamed = _elsewhere_renamed(rows, renamings(rows, seen))
+        found += [draft for draft in _others(rows, seen, renames) if draft.support >= _ENOUGH]
+    renamed = _elsewhere_renamed(rows, renames)
     was = {edit.row: edit.old for edit in seen.edits if edit.row is not None}
     deleted = {line.strip() for line in seen.deleted}
     formed = [draft for draft in found if draft.maker == TEMPLATE]
@@ -219,10 +218,14 @@ def _all(text: str, hunks: Sequence[Hunk], path: str | None, names: Names) -> li
     return [draft for draft in found if fits(draft) and not elsewhere(draft)]
 
 
-def _others(rows: Rows, seen: Evidence) -> list[EditDraft]:
-    """The drafts of all makers but that of renames."""
-    makers = (arguments, awaited, template, substitution)
-    return [draft for maker in makers for draft in islice(maker(rows, seen), _MOST_OF_ONE)]
+def _others(rows: Rows, seen: Evidence, renames: Sequence[Renaming]) -> list[EditDraft]:
+    """The drafts of all makers but that of renames, whose edits tell the others nothing."""
+    seen = replace(seen, edits=tuple(edit for edit in seen.edits if not is_pure(edit, renames, rows.names)))
+    found = [draft for maker in (arguments, awaited) for draft in islice(maker(rows, seen), _MOST_OF_ONE)]
+    # What becomes of a function's parameters is nothing that other lists repeat.
+    bare = [edit for edit in seen.edits if not any(each.defines for each in list_edits(edit.old, edit.new))]
+    seen = replace(seen, edits=tuple(bare))
+    return found + [draft for maker in (template, substitution) for draft in islice(maker(rows, seen), _MOST_OF_ONE)]
 
 
 def sees(text: str, path: str, other: str) -> bool:
@@ -257,23 +260,19 @@ def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None,
     at = rows.find(after, newest.start_line)
     if at is None or not at <= rows.row(cursor) <= at + len(after):
         return []
-    # Evidence is near, and this is one place; searching the whole text would double the cost.
-    low, high = rows.start(max(0, at - _AROUND)), rows.start(min(len(rows), at + len(after) + _AROUND))
-    moved = [replace(hunk, start_line=max(0, hunk.start_line - max(0, at - _AROUND))) for hunk in hunks[:-1]]
-    start, end = rows.start(at) - low, rows.start(at + len(after)) - low
-    text, cursor = text[low:high], cursor - low
+    start, end = rows.start(at), rows.start(at + len(after))
     before = text[:start] + newest.before + text[end:]
     found = []
-    for draft in _all(before, moved, path, names):
+    for draft in _all(before, hunks[:-1], path, names):
         goal = draft.apply(before)
         touches = draft.end >= start and draft.start <= start + len(newest.before)
-        if not touches or goal[:cursor] != text[:cursor] or goal == text:
+        if draft.alone or not touches or goal[:cursor] != text[:cursor] or goal == text:
             continue
         rest = common_suffix(goal[cursor:], text[cursor:])
         edit = replace(draft, start=cursor, end=len(text) - rest, text=goal[cursor : len(goal) - rest])
         # It must continue what is typed, not undo it.
         if edit.text and edit.end - edit.start <= len(newest.before) + len(newest.after):
-            found.append(replace(_moved(edit, low), support=draft.support + 1))
+            found.append(replace(edit, support=draft.support + 1))
     return found
 
 

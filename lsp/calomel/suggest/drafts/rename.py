@@ -1,4 +1,4 @@
-"""Drafts that continue a rename: of the uses of one binding, and of names derived from it."""
+"""Drafts that continue a rename: of the uses of one binding."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import lru_cache
+from itertools import accumulate
 from typing import Final
 
 from rapidfuzz.distance import Levenshtein
 
-from calomel.code.bindings import Binding, Mention, mentions
+from calomel.code.bindings import EXPORT, PAIR, Binding, Mention, mentions, scoping_of
 from calomel.code.languages import RESERVED, TYPES
 from calomel.code.lines import Rows
-from calomel.code.names import Names, parts, respelled, spellings
-from calomel.code.scopes import around, by_words, function_rows, may_be
-from calomel.code.tokens import is_comment, is_name
+from calomel.code.names import Names, parts
+from calomel.code.scopes import around, by_words, function_rows, is_in_link, may_be
+from calomel.code.tokens import is_comment
 from calomel.prompts.parts import differences
 from calomel.suggest.drafts.evidence import EditDraft, Evidence, LineEdit
 
 MAKER: Final = "rename"
 _SHORTEST: Final = 3
 _PLACES: Final = 48
-# The likeness of renaming a derived name, and of a word in a comment or a string, which are less sure.
-_RELATED: Final = 0.5
+# The likeness of a word in a comment or a string, which is less sure.
 _WORDS: Final = 0.6
-# A type's name may be another one's, too, such as a parameter `string` or `list`.
+# What is no name where no tree tells; a type's may be another one's, too, such as a parameter `string` or `list`.
 _NEVER: Final = RESERVED - TYPES
 # Share of common words for a line to be the other with renamed names.
 _SAME: Final = 0.6
@@ -44,7 +44,9 @@ _DEFINED: Final = (
 _DOT: Final = 2
 # Letters in which a misspelt word differs from the right one.
 _SLIP: Final = 2
-_LINK: Final = re.compile(r"\w+://\S*|\]\([^)\s]*|\bwww\.\S*")
+_SHORT: Final = 4
+# Before a parameter that a comment explains.
+_DOCUMENTS: Final = re.compile(r"(?:@param|@arg)\b(?:\s*\{[^}]*\})?\s*\[?$|:param\b(?:\s+[\w.]+)?\s+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +56,15 @@ class Renaming:
     Attributes:
         old, new: names.
         support: number of lines in which it did.
-        is_local: whether nothing outside of a function can mean it.
+        is_known: whether the file says what it stands for: then nothing else is to be replaced.
         places: where the same is still called `old` in code, in the order of the text.
-        words: where a comment or a string names it.
+        words: where a comment names it, or a string where only that was changed.
     """
 
     old: str
     new: str
     support: int
-    is_local: bool = False
+    is_known: bool = False
     places: tuple[Mention, ...] = ()
     words: tuple[Mention, ...] = ()
 
@@ -70,7 +72,7 @@ class Renaming:
 def rename(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
     """Drafts that continue the renames among the last edits, in any language with names.
 
-    Comments and strings follow when no code is left.
+    Comments follow when no code is left.
     """
     for each in renamings(rows, seen):
         by_row: defaultdict[int, list[Mention]] = defaultdict(list)
@@ -85,49 +87,12 @@ def rename(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
 
 
 def _respelled(rows: Rows, found: Sequence[Mention], renaming: Renaming) -> str:
-    """The text from the first to the last place with the new name; `{ name }` keeps the name of the field."""
+    """The text from the first to the last place with the new name; `{ name }` keeps the name that others know."""
     text, at = "", found[0].start
     for each in found:
-        key = f"{each.name}: " if each.shorthand else ""
-        text += rows.text[at : each.start] + key + renaming.new
+        text += rows.text[at : each.start] + (each.both or "{1}").format(each.name, renaming.new)
         at = each.end
     return text
-
-
-def relatives(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
-    """Drafts for `OldName` and `OLD_NAME` if `old_name` was renamed, and for names with a word replaced twice.
-
-    Only names that this file declares, and none that means something already.
-    """
-    found = renamings(rows, seen)
-    names = {
-        old: (new, each.support)
-        for each in reversed(found)
-        if not each.is_local and len(parts(each.old)) > 1
-        for old, new in zip(spellings(each.old), spellings(each.new), strict=True)
-        # A name's own words without its sigil are another name.
-        if not each.old.endswith(old)
-    }
-    replaced = Counter(pair for each in found if (pair := _replaced_word(each)) is not None)
-    for (old, new), count in replaced.items():
-        for name in rows.names.all_in(rows.text) if count > 1 else ():
-            if is_name(name) and old in parts(name) != [old]:
-                names.setdefault(name, (respelled(name, {old: new}), count))
-    for old, (new, support) in names.items():
-        every = _mentions(rows, old, new)
-        declared = {each.binding for each in every if each.mode not in {"", "imports"}}
-        if any(each.name == new for each in every):
-            continue
-        for each in every:
-            if each.binding in declared and each.role in {"variable", "member"} and not each.shorthand:
-                yield EditDraft(each.start, each.end, new, MAKER, support, _RELATED)
-
-
-def _replaced_word(renaming: Renaming) -> tuple[str, str] | None:
-    """The one word in which two names of several words differ."""
-    one, other = parts(renaming.old), parts(renaming.new)
-    differing = [(a, b) for a, b in zip(one, other, strict=False) if a != b]
-    return differing[0] if len(one) == len(other) > 1 and len(differing) == 1 else None
 
 
 @lru_cache(maxsize=512)
@@ -150,9 +115,10 @@ def _renamed_at(old: str, new: str, names: Names) -> tuple[tuple[int, str, str],
         changed = [(at, one[low + at], other[first + at]) for at in range(high - low)]
         changed = [each for each in changed if each[1] != each[2]]
         if all(names.is_name(a) and names.is_name(b) for _, a, b in changed):
+            never = _NEVER if scoping_of(names.grammar) is None else frozenset[str]()
             starts = [len("".join(other[: first + at])) for at, _, _ in changed]
             found += [
-                (start, a, b) for start, (_, a, b) in zip(starts, changed, strict=True) if {a, b}.isdisjoint(_NEVER)
+                (start, a, b) for start, (_, a, b) in zip(starts, changed, strict=True) if {a, b}.isdisjoint(never)
             ]
     return tuple(found)
 
@@ -176,20 +142,57 @@ def renamings(rows: Rows, seen: Evidence) -> list[Renaming]:
 
     Without those that a newer one undid.
     """
-    pairs: defaultdict[tuple[str, str], _Pair] = defaultdict(_Pair)
-    for edit in (*seen.edits, *seen.copies):
-        for start, *pair in _renamed_at(edit.old, edit.new, rows.names):
-            key = (pair[0], pair[1])
-            if edit.is_foreign and not (_defines(edit.old, pair[0]) and _defines(edit.new, pair[1])):
-                continue
-            if _is_rename(rows.names, edit, key) and key[::-1] not in pairs:
-                if edit not in pairs[key].edits:
-                    pairs[key].edits.append(edit)
-                if edit.row is not None:
-                    pairs[key].starts.add(rows.start(edit.row) + start)
+    pairs = _pairs(rows, seen)
+    for edit in (each for each in (*seen.edits, *seen.copies, *seen.older) if each.row is not None):
+        line = rows.start(edit.row or 0)
+        renamed = _renamed_at(edit.old, edit.new, rows.names)
+        for (old, new), pair in pairs.items():
+            pair.starts |= {line + start for start, *names in renamed if names == [old, new]}
+            if new not in edit.old:
+                pair.starts |= {line + start for start in _spelled_out(edit.new, old, new)}
     # A name that was replaced by different ones has no single new name.
     olds = Counter(old for old, _ in pairs)
-    return [_renaming(rows, old, new, pair) for (old, new), pair in pairs.items() if olds[old] == 1]
+    found = (_renaming(rows, old, new, pair) for (old, new), pair in pairs.items() if olds[old] == 1)
+    return [each for each in found if each is not None]
+
+
+def _pairs(rows: Rows, seen: Evidence) -> dict[tuple[str, str], _Pair]:
+    """The names that became others in the last edits, newest first; none that a newer edit turned back."""
+    pairs: defaultdict[tuple[str, str], _Pair] = defaultdict(_Pair)
+    edits = (*seen.edits, *seen.copies)
+    made = {(edit.age, *pair) for edit in edits for pair in renamed_words(edit.old, edit.new, rows.names)}
+    for edit in edits:
+        for _, old, new in _renamed_at(edit.old, edit.new, rows.names):
+            if (edit.age, new, old) in made:
+                continue  # two names changed places
+            unseen = edit.is_foreign and not (_defines(edit.old, old) and _defines(edit.new, new))
+            if unseen or not _is_rename(rows.names, edit, (old, new)) or (new, old) in pairs:
+                continue
+            if edit not in pairs[old, new].edits:
+                pairs[old, new].edits.append(edit)
+    return pairs
+
+
+def _spelled_out(line: str, old: str, new: str) -> Iterator[int]:
+    """Where a line has the new name beside the one that others know."""
+    for form, shift in (PAIR, len(old) + 2), (EXPORT, 0):
+        text = form.format(old, new)
+        yield from (found.start() + shift for found in re.finditer(re.escape(text), line))
+
+
+def is_pure(edit: LineEdit, renames: Iterable[Renaming], names: Names) -> bool:
+    """Whether an edit of a line did nothing but rename."""
+    one, new, renames = names.pieces(edit.old), edit.new, tuple(renames)
+    for each in renames:
+        for form in (PAIR, EXPORT):
+            new = new.replace(form.format(each.old, each.new), each.new)
+    other = names.pieces(new)
+    pairs = {(each.old, each.new) for each in renames}
+    renamed = {start for start, *pair in _renamed_at(edit.old, new, names) if tuple(pair) in pairs}
+    starts = accumulate(map(len, other), initial=0)
+    return len(one) == len(other) and all(
+        a == b or start in renamed for a, b, start in zip(one, other, starts, strict=False)
+    )
 
 
 def _defines(line: str, name: str) -> bool:
@@ -211,9 +214,11 @@ def _mentions(rows: Rows, *names: str) -> tuple[Mention, ...]:
     return by_words(rows, *names) if found is None else found
 
 
-def _renaming(rows: Rows, old: str, new: str, pair: _Pair) -> Renaming:
+def _renaming(rows: Rows, old: str, new: str, pair: _Pair) -> Renaming | None:
     every, support = _mentions(rows, old, new), len(pair.edits)
     edited = [each for each in every if each.start in pair.starts]
+    if edited and all(each.role == "token" for each in edited):
+        return None
     left = _Left(rows, every, edited, new, support)
     groups = {(each.role, each.binding, each.receiver, each.called): each for each in reversed(edited)}
     copied = next((edit.copied for edit in pair.edits if edit.copied is not None), None)
@@ -221,12 +226,16 @@ def _renaming(rows: Rows, old: str, new: str, pair: _Pair) -> Renaming:
     places = {each.start: each for each in found if copied is None or rows.row(each.start) in copied}
     homes = {each.binding for each in edited if each.binding is not None and each.role in {"variable", "member"}}
     words = [place for home in homes for place in left.words(home)] if copied is None and len(homes) == 1 else []
-    words += [] if places or homes else list(left.texts(edited))
+    words += [each for each in left.texts(edited, within=bool(homes)) if each not in words]
     is_local = bool(edited) and all(each.binding is not None and each.binding.is_local for each in edited)
+    is_known = any(each.binding is not None or each.role == "member" for each in edited)
     ordered = tuple(places[start] for start in sorted(places))
-    if not is_local and (old in TYPES or new in TYPES or len(old) < _SHORTEST):
-        ordered = tuple(each for each in ordered if each.role == "member" and len(old) < _SHORTEST)
-    return Renaming(old, new, support, is_local, ordered, tuple(words))
+    known = all(each.binding is not None for each in edited)
+    if not is_local and len(old) < _SHORTEST and not (known and scoping_of(rows.names.grammar)):
+        ordered = tuple(each for each in ordered if each.role == "member")
+    elif not known and (old in TYPES or new in TYPES):
+        ordered = ()
+    return Renaming(old, new, support, is_known, ordered, tuple(words))
 
 
 class _Left:
@@ -271,17 +280,23 @@ class _Left:
         new = [each for each in self._strangers if each.binding == home and each.role in {"variable", "member"}]
         declared = [each for each in self._edited if each.binding == home and each.mode]
         imported = any(each.mode == "imports" and each.binding == home for each in self._every)
-        if not declared and (new or imported or edited.called):
+        if not declared and (imported or any(each.mode for each in new)):
             # Another one was put in its place, which concerns the uses alone.
-            enough = self._support > 1 or not (new or imported)
+            enough = self._support > 1
             same = [each for each in same if not each.mode and each.called == edited.called] if enough else []
-        elif new and self._support < 2 and any(each.mode for each in new):  # noqa: PLR2004
+        elif new and self._support < 2:  # noqa: PLR2004
             return []
         if declared and any(each.mode == "parameter" for each in declared):
             same += self._keywords(home)
             if any(_PROPERTY.search(self._rows.before(each.start)) for each in declared):
                 same += self._fields(declared[0])
         if declared and home.is_class:
+            members = [
+                each for each in (*self._edited, *self._old) if each.binding is not None and each.binding.is_class
+            ]
+            if len({each.binding for each in members if each.mode and each in self._edited}) > 1:
+                # What several classes have.
+                same += [each for each in members if each.binding != home and each in self._old]
             same += self._foreign(home)
         return same
 
@@ -295,7 +310,8 @@ class _Left:
             if each.role == "member"
             and each.called == edited.called
             and not each.mode
-            and (each.receiver == edited.receiver or (len(receivers) > 1 and each.binding is None))
+            and each.binding == edited.binding
+            and (each.receiver == edited.receiver or len(receivers) > 1)
         ]
 
     def _foreign(self, home: Binding) -> list[Mention]:
@@ -305,7 +321,10 @@ class _Left:
         return [
             each
             for each in self._old
-            if each.role == "member" and each.binding is None and not others and may_be(self._rows, each.start, owner)
+            if each.role == "member"
+            and each.binding is None
+            and not others
+            and (may_be(self._rows, each.start, owner) or self._is_slip(each))
         ]
 
     def _fields(self, declared: Mention) -> list[Mention]:
@@ -374,30 +393,45 @@ class _Left:
                     yield each
 
     def words(self, home: Binding) -> Iterator[Mention]:
-        """The comments and strings in a scope that name it: a word that anybody may use is not its name."""
+        """The comments in a scope that name it: a word that anybody may use is not its name."""
         for each in self._old:
-            if each.role in {"comment", "string"} and home.start <= each.start < home.end and self._names(each):
+            if each.role == "comment" and self._head(home) <= each.start < home.end and self._names(each, home):
                 yield each
 
-    def _names(self, word: Mention) -> bool:
+    def _head(self, home: Binding) -> int:
+        """Where the comment above a function begins."""
+        row = self._rows.row(home.start)
+        while row and (is_comment(self._rows.lines[row - 1]) or self._rows.lines[row - 1].lstrip().startswith("@")):
+            row -= 1
+        return self._rows.start(row)
+
+    def _names(self, word: Mention, home: Binding | None = None) -> bool:
         line, column = self._rows.lines[self._rows.row(word.start)], len(self._rows.before(word.start))
-        if any(found.start() <= column < found.end() for found in _LINK.finditer(line)):
+        if is_in_link(line, column):
             return False
-        new = next((each.name for each in self._edited), "")
-        slip = new[:1] == word.name[:1] and Levenshtein.distance(word.name, new) <= _SLIP
         text = self._rows.text
         marked = text[word.start - 1 : word.start] == "`" == text[word.end : word.end + 1]
-        documented = re.search(r"(?:@param|:param|@arg)\b[^:]*$", line[:column]) is not None
-        return len(parts(word.name)) > 1 or slip or marked or documented
+        if _DOCUMENTS.search(line[:column]):
+            return any(each.mode == "parameter" and each.binding == home for each in self._every)
+        return len(parts(word.name)) > 1 or self._is_slip(word) or marked
 
-    def texts(self, edited: Sequence[Mention]) -> Iterator[Mention]:
-        """What changes as a word in a comment or a string did: the same of it that is a whole string, or a slip."""
+    def texts(self, edited: Sequence[Mention], *, within: bool) -> Iterator[Mention]:
+        """What changes as a word in a comment or a string did: the same of it that is a whole string, or a slip.
+
+        `within`: the edits changed code, too, which says where the word is its name; then only slips are corrected.
+        """
         for one in edited:
             for each in self._old:
                 if one.role == each.role and each.role in {"comment", "string"}:
                     whole = self._is_whole(one) and self._is_whole(each)
-                    if whole or (self._names(each) and not each.shorthand):
+                    if self._is_slip(each) or (not within and (whole or self._names(each))):
                         yield each
+
+    def _is_slip(self, word: Mention) -> bool:
+        """Whether the new name only mends the spelling of the old one."""
+        new = next((each.name for each in self._edited), "")
+        ends = (new[:1], new[-1:]) == (word.name[:1], word.name[-1:])
+        return ends and len(new) > _SHORT and Levenshtein.distance(word.name, new) <= _SLIP
 
     def _is_whole(self, word: Mention) -> bool:
         text = self._rows.text

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
+from calomel.code.bindings import mentions
 from calomel.code.budget import check
 from calomel.code.lines import Rows
 from calomel.code.tokens import changes, is_distinctive, is_name, tokens
@@ -49,13 +50,21 @@ def substitution(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
     known = substitutions(seen)
     taken_back = {(each.inserted, each.removed) for each in known}
     edited = {edit.row for edit in seen.edits}
-    local = {(each.old, each.new) for each in renamings(rows, seen)}
+    renamed = {(each.old, each.new) for each in renamings(rows, seen) if each.is_known}
     for each in known:
-        if (each.removed, each.inserted) in taken_back | local:
+        if (each.removed, each.inserted) in taken_back | renamed or _is_variable(rows, each):
             continue
         found = _replaced(rows, each) if each.removed else _inserted(rows, each, edited)
         for start, end, likeness in islice(found, _PLACES):
             yield EditDraft(start, end, each.inserted, MAKER, each.support, likeness)
+
+
+def _is_variable(rows: Rows, change: Substitution) -> bool:
+    """Whether one word replaced another one that this file declares: elsewhere it may be another's, or meant."""
+    old, new = change.removed.strip(), change.inserted.strip()
+    if not is_name(old) or len(tokens(new)) != 1:
+        return False
+    return any(each.binding is not None for each in mentions(rows, old) or ())
 
 
 def substitutions(seen: Evidence) -> list[Substitution]:
@@ -73,8 +82,8 @@ def substitutions(seen: Evidence) -> list[Substitution]:
             if len(ops) > 1 and not (is_distinctive(removed) and inserted.strip()):
                 continue
             left, right = _neighbours(texts, op.first, op.last)
-            # An item is only added to lists of the same name, see `arguments`.
-            if not removed.strip() and _is_item(inserted, left, right):
+            # An item comes and goes in lists of the same name alone, see `arguments`.
+            if not (removed.strip() and inserted.strip()) and _is_item(removed + inserted, left, right):
                 continue
             key = removed.strip(), inserted.strip()
             known = found.get(key)
