@@ -54,7 +54,8 @@ def vscode(folder: Path) -> Iterator[Play]:
         raise SystemExit(reason)
     vsix = folder / "calomel.vsix"
     subprocess.run([programs.node, EXTENSION / "scripts" / "package.mjs", vsix], check=True, capture_output=True)
-    with Workbench(programs, vsix, folder) as editor:
+    # Where the menu is open, Tab is the menu's.
+    with Workbench(programs, vsix, folder, settings={"editor.quickSuggestions": False}) as editor:
         seconds, editor.seconds = editor.seconds, START_SECONDS
         editor.warm_up()
         editor.seconds = seconds
