@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import builtins
+import signal
 import symtable
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
@@ -20,6 +22,30 @@ from tests.refactoring.library import LibraryError, Name
 _OWN: Final = frozenset({"self", "cls", "_"})
 # Known in every module.
 _KNOWN: Final = frozenset({*dir(builtins), "__file__", "__path__", "__class__", "__annotations__"})
+
+
+# Of a rename; some files take rope hours.
+_SECONDS: Final = 20.0
+
+
+@contextmanager
+def _limited() -> Iterator[None]:
+    """Raises TimeoutError in this thread when the time is over, on systems with an alarm."""
+
+    if sys.platform == "win32":
+        yield
+        return
+
+    def ended(*_: object) -> None:
+        raise TimeoutError(f"no answer within {_SECONDS:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, ended)
+    signal.setitimer(signal.ITIMER_REAL, _SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class Rope:
@@ -59,7 +85,7 @@ class Rope:
         resource = self._project.get_resource("drawn.py")
         self._project.validate()
         try:
-            with _silence():
+            with _silence(), _limited():
                 changes = Rename(self._project, resource, name.start).get_changes(new, docs=False)
         except Exception as error:
             raise LibraryError(f"{type(error).__name__}: {error}") from error

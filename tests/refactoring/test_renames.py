@@ -44,18 +44,11 @@ async def _signatures(language: str, count: int) -> None:
         pytest.skip(str(error))
     told = signature_table(found)
     assert not [each for each in found if each.outside or each.broken or not each.ended], told
-    assert sum(each.found for each in found) >= 0.7 * sum(each.wanted for each in found), told
+    assert sum(each.found for each in found) >= 0.9 * sum(each.wanted for each in found), told
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(raises=AssertionError, reason="methods of other classes of the same name follow", strict=False)
-@pytest.mark.parametrize("language", LANGUAGES)
-async def test_tab_after_a_changed_parameter_list_changes_calls_of_that_function(language: str) -> None:
-    await _signatures(language, 25)
-
-
-@pytest.mark.slow
-@pytest.mark.xfail(raises=AssertionError, reason="methods of other classes of the same name follow", strict=False)
+@pytest.mark.xfail(raises=AssertionError, reason="methods of other classes of the same name follow")
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_tab_after_two_hundred_changed_parameter_lists_changes_calls_of_those_functions(language: str) -> None:
     await _signatures(language, 200)

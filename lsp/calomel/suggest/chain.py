@@ -1,4 +1,4 @@
-"""All places of a rename as one answer, so that the editor knows how many there are and needs not ask for each."""
+"""All places of a rename as one answer, so that the editor knows how many there are and need not ask for each."""
 
 from __future__ import annotations
 

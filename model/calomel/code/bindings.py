@@ -40,8 +40,8 @@ EXPORT: Final = "{1} as {0}"
 # More occurrences of one name are not looked at.
 _MOST: Final = 2_000
 _LONGEST_RECEIVER: Final = 200
-# What stands before a member where a macro has but tokens.
 _GO_RECEIVER: Final = re.compile(r"\(\s*(\w*)\s*\*?(\w+)[^)]*\)")
+# What precedes a member in a macro, which has only tokens.
 _TOKENS: Final = re.compile(r"[\w.:]*\Z")
 _NAMING: Final = ("name", "type")
 # What declares a name for types alone, and what a type's name cannot be.

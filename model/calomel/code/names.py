@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from pathlib import PurePath
 from typing import Final
@@ -39,10 +39,6 @@ class Names:
         """The names of a text, and every character between them; numbers are like names here."""
         return [found[0] for found in self._piece.finditer(line)]
 
-    def all_in(self, text: str) -> set[str]:
-        """The names of a text."""
-        return {found[0] for found in self._name.finditer(text) if _BEGINS.match(found[0])}
-
     def is_name(self, text: str) -> bool:
         """Whether a text is one whole name."""
         return self._name.fullmatch(text) is not None and _BEGINS.match(text) is not None
@@ -75,10 +71,6 @@ class Names:
         """
         found = list(self._standing(text, name))
         return iter([match for match in found if match.lastgroup] or found)
-
-    def is_variable(self, line: str, name: str) -> bool:
-        """Whether a line writes the name as a variable, in a language that writes variables apart from other words."""
-        return any(match.lastgroup for match in self._standing(line, name))
 
     def _standing(self, text: str, name: str) -> Iterator[regex.Match[str]]:
         same = unicodedata.normalize("NFC", name)
@@ -144,21 +136,3 @@ def spellings(name: str) -> tuple[str, ...]:
     upper = "".join(piece.capitalize() for piece in pieces)
     lower = "_".join(pieces)
     return name, lower, pieces[0] + upper[len(pieces[0]) :], upper, lower.upper()
-
-
-def respelled(text: str, names: Mapping[str, str]) -> str:
-    """A name with a word renamed as in `names`, in whatever spelling it occurs."""
-    for old, new in names.items():
-        for one, other in zip(spellings(old), spellings(new), strict=True):
-            at = text.find(one)
-            if len(one) > 1 and at >= 0 and _is_word_of(text, at, at + len(one)):
-                return text[:at] + other + text[at + len(one) :]
-    return text
-
-
-def _is_word_of(text: str, start: int, end: int) -> bool:
-    """Whether a part of a name is a whole word in it: `user` in `user_name` and `User` in `getUser`."""
-    before, first = text[start - 1 : start], text[start : start + 1]
-    last, after = text[end - 1 : end], text[end : end + 1]
-    begins = not before.isalnum() or (before.islower() and first.isupper())
-    return begins and (not after.isalnum() or (last.islower() and after.isupper()))

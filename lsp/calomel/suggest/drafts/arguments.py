@@ -26,6 +26,7 @@ _RECEIVER: Final = re.compile(r"&?(?:'\w+ )?(?:mut )?(?:self|cls)\b")
 _PARAMETER: Final = re.compile(r"(?:\*++|\.{3}|mut |readonly |private |public )*([^\W\d]\w*)")
 _KEYWORD: Final = re.compile(r"([^\W\d]\w*)\s*=(?!=)")
 _PLACES: Final = 32
+# Functions of one name whose parameters changed alike, for a further one to follow.
 _AGREED: Final = 2
 _CONSTRUCTORS: Final = frozenset({"__init__", "constructor"})
 # Lines above a place in which its list is looked for.

@@ -177,11 +177,14 @@ def _moved(draft: EditDraft, by: int) -> EditDraft:
 def _all(text: str, hunks: Sequence[Hunk], path: str | None, names: Names) -> list[EditDraft]:
     rows = Rows(text, names)
     seen = evidence(rows, hunks, path)
+    renames = renamings(rows, seen)
+    found = list(islice(rename(rows, renames), _MOST_OF_ONE))
+    renames = [each for each in renames if each.is_known]
     here = [hunk for hunk in hunks if path is None or hunk.path == path]
-    found = list(islice(rename(rows, seen), _MOST_OF_ONE))
-    renames = [each for each in renamings(rows, seen) if each.is_known]
-    found += _others(rows, evidence(rows, here, path), renames)
-    if len(here) < len(hunks):
+    if len(here) == len(hunks):
+        found += _others(rows, seen, renames)
+    else:
+        found += _others(rows, evidence(rows, here, path), renames)
         found += [draft for draft in _others(rows, seen, renames) if draft.support >= _ENOUGH]
     renamed = _elsewhere_renamed(rows, renames)
     was = {edit.row: edit.old for edit in seen.edits if edit.row is not None}
@@ -221,11 +224,12 @@ def _all(text: str, hunks: Sequence[Hunk], path: str | None, names: Names) -> li
 def _others(rows: Rows, seen: Evidence, renames: Sequence[Renaming]) -> list[EditDraft]:
     """The drafts of all makers but that of renames, whose edits tell the others nothing."""
     seen = replace(seen, edits=tuple(edit for edit in seen.edits if not is_pure(edit, renames, rows.names)))
-    found = [draft for maker in (arguments, awaited) for draft in islice(maker(rows, seen), _MOST_OF_ONE)]
+    makers = [arguments(rows, seen), awaited(rows, seen)]
     # What becomes of a function's parameters is nothing that other lists repeat.
     bare = [edit for edit in seen.edits if not any(each.defines for each in list_edits(edit.old, edit.new))]
     seen = replace(seen, edits=tuple(bare))
-    return found + [draft for maker in (template, substitution) for draft in islice(maker(rows, seen), _MOST_OF_ONE)]
+    makers += [template(rows, seen), substitution(rows, seen, renames)]
+    return [draft for maker in makers for draft in islice(maker, _MOST_OF_ONE)]
 
 
 def sees(text: str, path: str, other: str) -> bool:

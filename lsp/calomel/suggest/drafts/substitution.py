@@ -17,7 +17,7 @@ from calomel.code.lines import Rows
 from calomel.code.tokens import changes, is_distinctive, is_name, tokens
 from calomel.prompts.parts import common_prefix
 from calomel.suggest.drafts.evidence import EditDraft, Evidence
-from calomel.suggest.drafts.rename import renamings
+from calomel.suggest.drafts.rename import Renaming
 
 MAKER: Final = "substitution"
 # Tokens on either side that are compared.
@@ -45,12 +45,12 @@ class Substitution:
     support: int = 1
 
 
-def substitution(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
-    """Drafts that repeat what was replaced, inserted into a line or deleted from it."""
+def substitution(rows: Rows, seen: Evidence, renames: Sequence[Renaming]) -> Iterator[EditDraft]:
+    """Drafts that repeat what was replaced, inserted into a line or deleted from it; not what is a rename."""
     known = substitutions(seen)
     taken_back = {(each.inserted, each.removed) for each in known}
     edited = {edit.row for edit in seen.edits}
-    renamed = {(each.old, each.new) for each in renamings(rows, seen) if each.is_known}
+    renamed = {(each.old, each.new) for each in renames}
     for each in known:
         if (each.removed, each.inserted) in taken_back | renamed or _is_variable(rows, each):
             continue
