@@ -26,7 +26,9 @@ async def test_the_places_of_a_rename_are_counted_and_the_model_is_asked_no_more
     async with editing(TEXT, drafted, settings=NOW) as editor:
         at = editor.document.text.index("items")
         editor.change((at, at + len("items"), "points"))
-        counts, asked, told = [], 0, []
+        counts: list[tuple[int, int, int]] = []
+        told: list[str] = []
+        asked = 0
         editor.suggester.tells_counts(told.append)
         first = suggestion(await editor.next_edit())
         assert (first.index, first.total, told) == (1, 1, [])
