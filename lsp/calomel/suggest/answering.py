@@ -357,6 +357,9 @@ class Answering:
 
     async def _entry(self, request: Request, snapshot: Snapshot, run: ModelRun) -> Entry | Silence:
         """Ask the model and cache its answer; a silence if it could not answer."""
+        # What is asked now comes before how many edits an earlier answer has.
+        if self._counting is not None:
+            await ended(self._counting)
         # It follows the changes from here on; those before, while another question ran, are missing from its snapshot.
         if not self._is_current(request):
             return Silence.of(SilenceReason.STALE)
@@ -391,13 +394,11 @@ class Answering:
                 # cache a silence where only drafts were judged: the model may still have something there.
                 state.cache.put(snapshot.text, entry, rank)
             state.carried(entry, document, run.revision)
-        await self._count_soon(request, entries[0], snapshot)
+        self._count_soon(request, entries[0], snapshot)
         return entries[0]
 
-    async def _count_soon(self, request: Request, entry: Entry, snapshot: Snapshot) -> None:
+    def _count_soon(self, request: Request, entry: Entry, snapshot: Snapshot) -> None:
         """Find out how many places a rename has, while the user looks at the first one."""
-        if self._counting is not None:
-            await ended(self._counting)
         answer, document = entry.decision, request.document
         if request.kind != "edit" or request.drafts is not None or not isinstance(answer, Judged):
             return
