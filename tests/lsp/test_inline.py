@@ -200,11 +200,6 @@ async def test_what_no_filter_lets_through_is_not_among_them(editor: Editor) -> 
     assert texts(await offered(editor, "return (a", "   ", SUBTRACT)) == [ADD, SUBTRACT]
 
 
-async def test_of_several_lines_the_first_one_may_be_had_alone(editor: Editor) -> None:
-    whole = "total = a + b\n    return total"
-    assert texts(await offered(editor, fill=whole)) == [whole, "total = a + b"]
-
-
 async def test_each_is_taken_and_counted_by_itself(editor: Editor) -> None:
     items = await offered(editor, SUBTRACT)
     for item in items:

@@ -176,6 +176,29 @@ def test_log_probabilities_are_the_confidence_and_the_status_says_whether_there_
     assert note in client.get("/calomel/v1/status").json()["model"]["note"]
 
 
+@pytest.mark.parametrize("name", TOLD)
+def test_an_answer_ends_where_its_model_is_unsure(name: str, asked: Open) -> None:
+    play = Play(tokens=("n", " *", " fac", "tor", " + 9"), log_probs=(-0.1, -0.1, -0.2, -0.5, -0.1))
+    request = CompleteRequest("fill", PromptParts(path="a.py", prefix="x = ", suffix="\n"), max_tokens=16)
+    client = asked(name, play)
+
+    def own(floor: float | None) -> tuple[str, tuple[float, ...], str]:
+        found = completed(client, replace(request, floor=floor)).candidates[0]
+        return found.text, found.log_probs, found.finish_reason
+
+    assert own(None) == ("n * factor + 9", (-0.1, -0.1, -0.2, -0.5, -0.1), "stop")
+    assert own(-0.95) == ("n * factor", (-0.1, -0.1, -0.2, -0.5), "unlikely")
+    assert own(-0.7) == ("n * ", (-0.1, -0.1, -0.2), "unlikely")  # and not within a word
+    assert own(-0.05) == ("", (), "unlikely")
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_an_answer_with_an_unknown_token_is_kept_whole(name: str, asked: Open) -> None:
+    play = Play(log_probs=(-0.1, math.nan, -3.0))
+    request = CompleteRequest("fill", PromptParts(path="a.py", prefix="x = ", suffix="\n"), max_tokens=16, floor=-0.5)
+    assert completed(asked(name, play), request).candidates[0].text == "n * 2"
+
+
 @pytest.mark.parametrize(("refuses", "mute"), [(400, False), (500, False), (500, True)])
 def test_a_server_that_refuses_the_question_for_log_probabilities_is_asked_without(
     refuses: int, *, mute: bool, asked: Open

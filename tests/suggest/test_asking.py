@@ -158,7 +158,8 @@ async def test_a_question_waits_for_a_loading_model_and_not_forever() -> None:
 
 async def test_a_text_that_would_not_be_shown_is_not_written_to_its_end_unless_asked() -> None:
     def given_up(request: CompleteRequest) -> tuple[Candidate, ...]:
-        return (Candidate("computed", (-4.0,), finish_reason="stop" if request.floor is None else "unlikely"),)
+        whole = Candidate("computed", (-4.0,))
+        return (whole if request.floor is None else Candidate("", finish_reason="unlikely"),)
 
     async with editing("x = |\n", given_up, settings=NOW) as editor:
         await editor.inline()
@@ -170,7 +171,7 @@ async def test_a_text_that_would_not_be_shown_is_not_written_to_its_end_unless_a
         assert suggestion(await editor.inline(Trigger.EXPLICIT))
         editor.suggester.apply_settings(replace(NOW, aggressiveness=0.1))
         assert suggestion(await editor.inline())
-        assert [request.floor for request in editor.model.requests] == [None, -3.5, None, None]
+        assert [request.floor for request in editor.model.requests[1:]] == [-3.5, None, None]
 
 
 async def test_what_was_just_deleted_does_not_come_back() -> None:
@@ -179,6 +180,20 @@ async def test_what_was_just_deleted_does_not_come_back() -> None:
         editor.backspace()
         editor.backspace()
         assert reason(await editor.inline()) == "reinserts_deleted"
+        assert suggestion(await editor.inline(Trigger.EXPLICIT))
+
+
+@pytest.mark.parametrize("source", ["small", "fim"])
+async def test_what_was_accepted_and_undone_does_not_return(source: SourceClass) -> None:
+    async with editing("total = 1\nx = |\n", "total + 2", settings=NOW) as editor:
+        editor.model.source = source
+        found, start = suggestion(await editor.inline()), editor.cursor
+        editor.change((start, start, "total + 2"))
+        editor.suggester.accepted(found.id)
+        editor.change((start, start + len("total + 2"), ""))
+        assert reason(await editor.inline()) == "rejected_before"
+        await editor.time.advance(120.0)
+        assert reason(await editor.inline()) == "rejected_before"
         assert suggestion(await editor.inline(Trigger.EXPLICIT))
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.suggest.editor import NOW, editing, suggestion
 
-from calomel.infer.completer import Candidate, ModelInfo
+from calomel.infer.completer import Candidate, FinishReason, ModelInfo, causal
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, KindCalibrator
 from calomel.selectivity.proposal import Recent
+from calomel.suggest.edit import Suggestion
 from calomel.suggest.judging import calibrator_for, user_calibrator_path
 from calomel.suggest.signals import kinship
+from calomel.suggest.snapshot import Trigger
 from calomel.workspace.edits import TextEdit, plan
 
 
@@ -30,6 +34,48 @@ async def test_the_likeliest_candidate_that_passes_is_found_and_knows_how_the_ot
         signals = editor.outcomes.all[0].signals
         assert signals is not None
         assert (signals.agreement.agreeing, signals.agreement.rivals) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "joint", "finish_reason", "shown"),
+    [
+        ("count_all(items)", 0.6, "stop", True),
+        ("count_all(items)", 0.4, "stop", False),
+        ("count_all", 0.6, "unlikely", True),  # the rest was less likely
+        ("count_all(items, ", 0.6, "unlikely", True),  # without the bracket that it leaves open
+        ("", 0.6, "unlikely", False),
+        # What saves little has to be surer.
+        ("size", 0.6, "stop", False),
+        ("size", 0.8, "stop", True),
+    ],
+)
+async def test_text_is_shown_as_far_as_its_model_is_sure(
+    text: str,
+    joint: float,
+    finish_reason: FinishReason,
+    shown: bool,  # noqa: FBT001 (a case)
+) -> None:
+    said = causal(Candidate(text, (math.log(joint),) if text else (), finish_reason=finish_reason))
+    async with editing("total = |\n", lambda _: (said,), settings=NOW) as editor:
+        editor.model.source = "fim"
+        answer = await editor.inline()
+        assert isinstance(answer, Suggestion) is shown, answer
+        assert editor.model.requests[0].floor == pytest.approx(math.log(0.5))
+        if isinstance(answer, Suggestion):
+            assert answer.edits[0].text == text.partition("(items, ")[0]
+        else:
+            await editor.inline(Trigger.EXPLICIT)
+            assert editor.model.requests[-1].floor is None
+
+
+async def test_how_sure_a_model_has_to_be_follows_the_settings() -> None:
+    floors = []
+    for wanted in ("quiet", "balanced", "eager", 0.9):
+        async with editing("total = |\n", settings=replace(NOW, aggressiveness=wanted)) as editor:
+            editor.model.source = "fim"
+            await editor.inline()
+            floors += [math.exp(each.floor or 0.0) for each in editor.model.requests]
+    assert floors == pytest.approx([0.7, 0.5, 0.3, 0.9])
 
 
 SHIPPED = Calibrator({"fill": KindCalibrator({"steps": 1.0}, 0.0), "edit": KindCalibrator({"steps": 2.0}, 0.0)})

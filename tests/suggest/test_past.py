@@ -218,7 +218,7 @@ async def play(deeds: Sequence[tuple[Deed, str, Trigger]]) -> int:
                 session.holds(offer.edits, f"the editor ({trigger})")
                 said += 1
             text = editor.document.text
-            info = ModelInfo("m", "w", ("fill", "edit"), 32768, 2048, None, "0")
+            info = ModelInfo("m", "w", ("fill", "edit"), 32768, 2048, None, "0", source="small")
             asked = EditPrompt("a.py", "", text, "", None, session.hunks())
             served = await service.rewrite(model.complete, info, asked)
             assert served.text == apply(text, served.edits)

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from calomel.bench.suite import SuiteError
+from calomel.code.trees import Work
 from calomel.infer.client import ModelClient
-from calomel.infer.completer import Completer
+from calomel.infer.completer import Completer, Kind
 from calomel.infer.models import Models
 from calomel.prompts.parts import Edit, Hunk, changed_span
 from calomel.replay.editor import Editor
@@ -45,7 +46,8 @@ class Room:
     ) -> None:
         self._now, self._since = 0.0, time.monotonic()
         settings = settings or SuggestSettings(debounce_seconds=0.0)
-        self._editor = Editor(self.clock)
+        # Whether a text gets a tree must not depend on how busy the machine is.
+        self._editor = Editor(self.clock, parsing=Work())
         self.decisions = Decisions()
         self.suggester = Suggester(
             self._editor.workspace,
@@ -81,14 +83,22 @@ class Room:
         history = self._editor.workspace.history
         return tuple(hunk for hunk in (*history.settled(), *history.open_edit()) if hunk.path == path)
 
-    async def ask(self, name: str, path: str, cursor: int, trigger: Trigger = Trigger.EDIT) -> tuple[Answer, float]:
-        """Ask for the next edit; returns the answer and its milliseconds. `name` is the question's.
+    async def ask(
+        self, name: str, path: str, cursor: int, trigger: Trigger = Trigger.EDIT, *, kind: Kind = "edit"
+    ) -> tuple[Answer, float]:
+        """Ask for the next edit, or text for the cursor; returns the answer and its milliseconds.
+
+        `name` is the question's.
 
         Raises:
             SuiteError: the model was unavailable, or failed.
         """
         began = time.perf_counter()
-        found = await self.suggester.next_edit(self.document(path).uri, None, cursor, trigger=trigger)
+        uri = self.document(path).uri
+        if kind == "edit":
+            found = await self.suggester.next_edit(uri, None, cursor, trigger=trigger)
+        else:
+            found = await self.suggester.inline(uri, cursor, trigger)
         milliseconds = (time.perf_counter() - began) * 1e3
         if isinstance(found, Silence) and found.reason in BROKEN:
             raise SuiteError(f"{name}: the model did not answer: {found.reason}. {found.message}")

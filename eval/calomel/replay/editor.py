@@ -30,8 +30,20 @@ class Editor:
         focused: the document that the person looks at; None until the log says.
     """
 
-    def __init__(self, clock: Callable[[], float], project: Mapping[str, str] | None = None) -> None:
-        """`project` are files to put on the disk, by path, and to index before the first event."""
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        project: Mapping[str, str] | None = None,
+        *,
+        parsing: Callable[[], float] | None = None,
+    ) -> None:
+        """A workspace with nothing open.
+
+        Args:
+            clock: of the log.
+            project: files to put on the disk, by path, and to index before the first event.
+            parsing: the clock that bounds the parser; None for the log's.
+        """
         self._written = None if project is None else TemporaryDirectory(prefix="calomel-replay-")
         self._folder = FOLDER if self._written is None else Path(self._written.name).resolve()
         for name, text in (project or {}).items():
@@ -39,7 +51,7 @@ class Editor:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text.encode("utf-8", "surrogatepass"))
         privacy = Privacy((self._folder,), PrivacySettings())
-        syntax = SyntaxTrees(clock)
+        syntax = SyntaxTrees(parsing or clock)
         self._related = Related(syntax, privacy, clock=clock, watch=False)
         self.workspace = Workspace((self._folder,), clock, privacy=privacy, syntax=syntax, related=self._related)
         self.workspace.listeners += [syntax, self._related]

@@ -19,6 +19,7 @@ from calomel.prompts.parts import Edit
 from calomel.replay.events import Changed, Checks, Event, LogError, Opened, Problem, ReplayLog, apply_edits, language_of
 from calomel.replay.recording import LogClock, cause_of, read_recording
 from calomel.replay.scenario import read_scenario
+from calomel.storage import MOST_DATA_BYTES
 
 _EPOCH: Final = 0.0
 # The traces do not name their file; their own names do.
@@ -164,8 +165,6 @@ def _before(edits: Sequence[Edit], start: int, end: int) -> int | None:
 
 
 _KNOWN = "recordings of Visual Studio Code, keystroke traces and txtar scenarios"
-# Far above any recording; a wrong file must not fill the memory.
-MAX_BYTES: Final = 512 * 1024 * 1024
 # Stories of edits, as written by `calomel edits`, and files, as written by `calomel corpus`.
 PACKED: Final = ".jsonl.zst"
 _LOOKED_AT: Final = 100
@@ -213,19 +212,19 @@ def read_text(path: Path) -> tuple[str, bool]:
     Raises LogError when it cannot be read.
     """
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise LogError(f"{path} is larger than {MAX_BYTES:,} bytes, the limit for a log.")
+        if path.stat().st_size > MOST_DATA_BYTES:
+            raise LogError(f"{path} is larger than {MOST_DATA_BYTES:,} bytes, the limit for a log.")
         data = path.read_bytes()
     except OSError as error:
         raise LogError(f"cannot read {path}: {error.strerror or type(error).__name__}.") from error
     if data.startswith(_GZIP_MAGIC):
         unpacker = zlib.decompressobj(_WINDOW_BITS)
         try:
-            data = unpacker.decompress(data, MAX_BYTES)
+            data = unpacker.decompress(data, MOST_DATA_BYTES)
         except zlib.error as error:
             raise LogError(f"{path} is damaged: {error}.") from error
         if unpacker.unconsumed_tail:
-            raise LogError(f"{path} unpacks to more than {MAX_BYTES:,} bytes, the limit for a log.")
+            raise LogError(f"{path} unpacks to more than {MOST_DATA_BYTES:,} bytes, the limit for a log.")
     try:
         return data.decode("utf-8-sig"), False
     except UnicodeDecodeError:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
@@ -17,7 +15,7 @@ from calomel.replay.log_time import StuckError, run
 from calomel.replay.opportunity import LogResult, ReplayOptions
 from calomel.replay.player import Player
 from calomel.report.result import weights_hash
-from calomel.report.running import Journal
+from calomel.report.running import Journal, in_processes
 from calomel.weights import nano_path, weights_id
 
 # Often enough for a progress bar.
@@ -126,7 +124,7 @@ def _computed(
             run(completer.aclose())
         return
     logs = dict(todo)
-    for number, result in _in_processes(todo, options, min(jobs, len(todo)), open_model):
+    for number, result in in_processes(_play, todo, min(jobs, len(todo)), _begin, (options, open_model)):
         _told(report, number, logs[number])(len(logs[number].events))
         yield number, result
 
@@ -146,20 +144,6 @@ def _begin(options: ReplayOptions, open_model: OpenModel) -> None:
 def _play(task: Task) -> tuple[int, LogResult]:
     options, completer = _OF_PROCESS["model"]
     return task[0], replay_log(task[1], completer, options)
-
-
-def _in_processes(
-    todo: Sequence[Task], options: ReplayOptions, jobs: int, open_model: OpenModel
-) -> Iterator[tuple[int, LogResult]]:
-    # A forked process would share the parent's threads' locks.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, _begin, (options, open_model)) as pool:
-        waiting = [pool.submit(_play, task) for task in todo]
-        try:
-            for future in as_completed(waiting):
-                yield future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _digest(log: ReplayLog) -> str:

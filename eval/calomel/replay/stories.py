@@ -15,9 +15,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from calomel.prompts.parts import Edit, composed
 from calomel.replay.events import (
@@ -34,6 +34,8 @@ from calomel.replay.events import (
 from calomel.replay.git import HUNK_SECONDS, KEY_SECONDS, LINE_SECONDS, Stroke, hunks_between, played, strokes, typed
 from calomel.report.heldout import HELDOUT, BenchDataError, packed_rows
 from calomel.storage.failures import cause
+
+T = TypeVar("T")
 
 HELDOUT_EDITS: Final = HELDOUT.with_name("heldout-edits.jsonl.zst")
 
@@ -215,9 +217,13 @@ def chosen(stories: Iterable[Story], kinds: Sequence[str] = (), limit: int | Non
         for moment in moments(story):
             cells[moment.story.kind, moment.story.language, moment.silent].append(moment)
     # Ids are hashes, so that their order is a draw.
-    rows = [sorted(cells[key], key=lambda moment: moment.id) for key in sorted(cells)]
-    turns = [moment for turn in zip_longest(*rows) for moment in turn if moment is not None]
-    return tuple(turns if limit is None else turns[:limit])
+    return spread([sorted(cells[key], key=lambda moment: moment.id) for key in sorted(cells)], limit)
+
+
+def spread(cells: Iterable[Sequence[T]], limit: int | None) -> tuple[T, ...]:
+    """At most `limit` items, one of each cell in turn."""
+    turns = (item for turn in zip_longest(*cells) for item in turn if item is not None)
+    return tuple(islice(turns, limit))
 
 
 def _moment(story: Story, done: Sequence[Edit], coming: Sequence[Edit], *, half: bool = False) -> Moment:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import zstandard
 
+from calomel.storage import MOST_DATA_BYTES
 from calomel.storage.failures import cause
 
 HELDOUT: Final = Path(__file__).with_name("data") / "heldout.jsonl.zst"
@@ -25,6 +26,9 @@ LANGUAGES: Final = {
     "go": "go",
     "rust": "rust",
 }
+
+# The longest header of a frame of zstandard (RFC 8878, 3.1.1.1), in bytes.
+_HEADER: Final = 18
 
 
 class BenchDataError(Exception):
@@ -61,18 +65,30 @@ class Hole:
 
 
 def packed_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a JSON-lines file compressed with zstandard. Raises BenchDataError."""
+    """The objects of a JSON-lines file compressed with zstandard. Raises BenchDataError, naming the line."""
+    number, left = 0, MOST_DATA_BYTES
     try:
         with path.open("rb") as raw, zstandard.ZstdDecompressor().stream_reader(raw) as plain:
-            for line in io.TextIOWrapper(plain, encoding="utf-8", newline="\n"):
-                row = json.loads(line)
+            size = zstandard.get_frame_parameters(raw.read(_HEADER)).content_size
+            raw.seek(0)
+            lines = io.BufferedReader(plain)
+            # No line is larger than what may still come.
+            while line := lines.readline(left + 1):
+                number, left = number + 1, left - len(line)
+                if left < 0:
+                    raise BenchDataError(f"{path} unpacks to more than {MOST_DATA_BYTES:,} bytes, the limit")
+                row = json.loads(line.decode("utf-8"))
                 if not isinstance(row, dict):
-                    raise BenchDataError(f"{path} is damaged: a line is not an object")
+                    raise BenchDataError(f"{path} is damaged: line {number} is not an object")
                 yield row
+        if MOST_DATA_BYTES - left < size != zstandard.CONTENTSIZE_UNKNOWN:
+            raise BenchDataError(f"{path} is damaged: it is cut short")
     except FileNotFoundError as error:
         raise BenchDataError(f"{path} does not exist") from error
-    except (zstandard.ZstdError, UnicodeDecodeError, ValueError, OSError) as error:
-        raise BenchDataError(f"{path} is damaged: {cause(error)}") from error
+    except (zstandard.ZstdError, ValueError, RecursionError) as error:
+        raise BenchDataError(f"{path} is damaged: line {number}: {cause(error)}") from error
+    except OSError as error:
+        raise BenchDataError(f"cannot read {path}: {cause(error)}") from error
 
 
 def read_heldout(path: Path | None = None) -> tuple[HeldoutFile, ...]:

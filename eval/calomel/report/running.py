@@ -5,10 +5,12 @@ from __future__ import annotations
 import atexit
 import hashlib
 import json
+import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -107,6 +109,26 @@ class Progress:
 
 
 _T = TypeVar("_T")
+_Task = TypeVar("_Task")
+
+
+def in_processes(
+    work: Callable[[_Task], _T],
+    tasks: Sequence[_Task],
+    jobs: int,
+    begin: Callable[..., None] | None = None,
+    given: tuple[Any, ...] = (),
+) -> Iterator[_T]:
+    """What `work` makes of each task, as it arrives from one of `jobs` processes; each begins with `begin(*given)`."""
+    # A forked process would share the parent's threads' locks.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, context, begin, given) as pool:
+        waiting = [pool.submit(work, task) for task in tasks]
+        try:
+            for future in as_completed(waiting):
+                yield future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def cache_folder() -> Path:

@@ -26,7 +26,7 @@ from calomel.infer.completer import CompleteRequest, FillRequest, cut_at_stop, s
 from calomel.infer.continuation import continuation
 from calomel.infer.fitting import CLOSERS, is_blank, places, without_overlap
 from calomel.infer.indents import needs_second_line
-from calomel.infer.seams import apart, begun
+from calomel.infer.seams import apart, begun, parted
 from calomel.selectivity.filters import fired
 from calomel.selectivity.proposal import Proposal
 from calomel.selectivity.syntax import closing
@@ -74,6 +74,7 @@ class Hole:
         suffix: the text after it.
         language_id: of both; empty if unknown.
         refuses: what is wrong with a text in the hole.
+        breaks: which syntax error a text makes there; as `refuses` if that asks for syntax.
         counts: syntax errors: an answer that repairs the text is right; one that leaves errors may be cut further.
         judged: what is left of an answer is judged elsewhere: one of which nothing fits, or that is half a line, stays.
     """
@@ -82,6 +83,7 @@ class Hole:
     suffix: str
     language_id: str
     refuses: Refuses = lambda _: None
+    breaks: Refuses = lambda _: None
     counts: Counts = lambda _: None
     judged: bool = False
 
@@ -124,7 +126,7 @@ def _fitting(text: str, ends: list[int], tries: list[int], hole: Hole, *, lines:
     """The longest start of an answer that fits, of those that end at `tries` and at places within its first line."""
 
     def cut(end: int) -> str:
-        return _joined(text, end, hole)
+        return _joined(text, end, hole, whole=not lines)
 
     why_not, why, kept = _refusal(hole), None, ""
     for end in tries:
@@ -143,12 +145,14 @@ def _fitting(text: str, ends: list[int], tries: list[int], hole: Hole, *, lines:
     return kept
 
 
-def _joined(text: str, end: int, hole: Hole) -> str:
-    """The start of an answer as it stands before the text after the hole."""
+def _joined(text: str, end: int, hole: Hole, *, whole: bool = True) -> str:
+    """The start of an answer as it stands before the text after the hole; `whole`: nothing more of it comes."""
     line_end = LINE_END.match(text, end) if _joins_words(text, end, hole) else None
     start = text[: end if line_end is None else line_end.end()]
     made = apart(text, start, hole.prefix, hole.suffix, hole.language_id)
-    return made if not hole.judged or _STANDS_APART.match(hole.suffix) else made.rstrip() or made
+    if hole.judged and not _STANDS_APART.match(hole.suffix):
+        made = made.rstrip() or made
+    return parted(made, hole.prefix, hole.suffix, hole.breaks) if whole else made
 
 
 def _joins_words(text: str, end: int, hole: Hole) -> bool:
@@ -260,7 +264,8 @@ def hole_of(prefix: str, suffix: str, path: str | None) -> Hole:
     grammar = language_by_look(before + behind) if path is None else grammar_of(None, path)
     language_id = "" if grammar is None else grammar.ids[0]
     window = before.lstrip("\r\n")[:1].isspace() and not (grammar is not None and grammar.indented)
-    return Hole(before, behind, language_id, *_filtered(before, behind, language_id, window=window))
+    refuses, counts = _filtered(before, behind, language_id, window=window)
+    return Hole(before, behind, language_id, refuses, refuses, counts)
 
 
 @dataclass(frozen=True, slots=True)

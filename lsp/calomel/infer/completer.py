@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol, TypeVar
 
 from msgspec import Meta
 
+from calomel.code.names import is_word
 from calomel.engine import CanvasState, Constraint, Result, SamplingParams
 from calomel.prompts.grammar import AnswerForm
 from calomel.prompts.parts import FileText, PromptParts, RegionBounds, line_feeds
@@ -86,8 +87,9 @@ class CompleteRequest:
         deadline: seconds from now after which partial results are returned; None for none.
         drafts: texts that compete with the model's own, likeliest first.
         own: an `edit` also wants the model's own text; without it, the drafts are only judged, in a third of the time.
-        floor: nats; the model's own text is abandoned, with reason `unlikely`, once the log-probabilities of its tokens
-            sum to less; None accepts any text.
+        floor: nats; the model's own text ends, with reason `unlikely`, before the token with which the joint
+            log-probability of all of its tokens falls below this; None accepts any text. A canvas has no such place,
+            since its tokens are revealed in any order: one of our own is abandoned as a whole, another one is kept.
         ahead: prefetch: only encode the prompt, while the engine is idle, so that the next question is faster. The
     answer is empty. Only for models with `ModelInfo.reads_ahead`.
         file: the whole file that the window is cut from, if that is known; it never leaves this process.
@@ -190,6 +192,11 @@ class Candidate:
         """Mean reveal log-probability, end token included; minus infinity without any token."""
         scores = [*self.log_probs, *([] if self.end_log_prob is None else [self.end_log_prob])]
         return sum(scores) / len(scores) if scores else float("-inf")
+
+
+def causal(candidate: Candidate) -> Candidate:
+    """A candidate whose tokens were chosen one after the other: its log-probability is the sum of theirs, if known."""
+    return replace(candidate, log_prob=sum(candidate.log_probs)) if candidate.log_probs else candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,6 +407,16 @@ def cut_at_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
     return (text[: min(places)], True) if places else (text, False)
 
 
+def sure_end(text: str, behind: str) -> int:
+    """Where `text` ends if what came `behind` it is dropped: at its end, but not within a word."""
+    if not (is_word(text[-1:]) and is_word(behind[:1])):
+        return len(text)
+    at = len(text)
+    while is_word(text[at - 1 : at]):
+        at -= 1
+    return at
+
+
 def settled(text: str, stops: Sequence[str]) -> str:
     """The part of a growing `text` that no stop string can still cut."""
     longest = 0
@@ -499,6 +516,11 @@ class GenerationConfig:
     ended: Callable[[Sequence[int]], bool] | None = None
     blind: bool = False
     continues: bool = False
+
+    @property
+    def causal(self) -> bool:
+        """Whether each token is chosen after those before it, so that their log-probabilities add up."""
+        return self.policy.startswith("left_to_right")
 
     def length(self, longest: int, max_tokens: int) -> int:
         """The canvas length for an answer of `max_tokens` and its end, at most `longest`."""

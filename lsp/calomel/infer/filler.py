@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Self
 from calomel.engine import CanvasState, Constraint, DeadlineExceededError, Priority, Request, Result, SamplingParams
 from calomel.infer.cleaning import Cleaning
 from calomel.infer.completer import (
+    MAX_TOKENS,
     Candidate,
     CanvasText,
     CompleteAnswer,
@@ -30,9 +31,11 @@ from calomel.infer.completer import (
     GenerationConfig,
     Occupancy,
     canvas_text,
+    causal,
     cut_at_stop,
     ending,
     settled_ids,
+    sure_end,
     with_ends,
     with_ends_of,
     with_line_feeds,
@@ -153,12 +156,12 @@ class Filler:
             return await self._read_ahead(fill_request)
         if not fill_request.drafts:
             fill = await self.afill(fill_request)
-            return _answer(fill, (_candidate(fill),))
+            return _answer(fill, (self._candidate(fill),))
         if not self.engine.config.diffusion.verifiable:
             fill = await self.afill(fill_request)
             texts = ((cut_at_stop(draft.text, fill_request.stop)[0], draft.maker) for draft in fill_request.drafts)
             drafts = (Candidate(text, maker=maker) for text, maker in texts if text.strip())
-            return _answer(fill, (_candidate(fill), *drafts), judged=False)
+            return _answer(fill, (self._candidate(fill), *drafts), judged=False)
         alone = await asyncio.to_thread(self._asked, replace(fill_request, recall=False))
         async with RequestGroup(self.engine) as group:
             healing = self._healing(fill_request)
@@ -167,7 +170,7 @@ class Filler:
                 group, own, fill_request.drafts, fill_request.stop, self.tokenizer, healing, bare=bare
             )
         fill = await self._aside(fill_request, self._finish, fill_request, alone.prompt, drafted.filled, alone.began)
-        return _answer(fill, _ranked(_candidate(fill), drafted))
+        return _answer(fill, _ranked(self._candidate(fill), drafted))
 
     def fill(self, request: FillRequest) -> Fill:
         """Fill the hole; blocks. Raises the engine's errors."""
@@ -349,9 +352,10 @@ class Filler:
             # than the answer may have tells an answer that was cut from one that ends there.
             least, constraint = 0, healing.constraint(self.tokenizer, least=least, most=request.max_tokens + 1)
         usual = request.max_tokens + len(self.tokenizer.encode(healing.text))
+        floor = self._floor(request)
 
-        def hopeless(ids: Sequence[int], log_probs: Sequence[float]) -> bool:
-            return sum(log_probs[healing.tokens(ids, self.tokenizer) :]) < (request.floor or 0.0)
+        def unlikely(ids: Sequence[int], log_probs: Sequence[float]) -> bool:
+            return floor is not None and sum(log_probs[healing.tokens(ids, self.tokenizer) :]) < floor
 
         length = request.canvas_length or generation.length(longest, usual)
         return Request(
@@ -366,11 +370,34 @@ class Filler:
             record_canvases=record,
             reuse=prompt.reuse,
             until=self._until(request, healing) if generation.continues else ending(generation, request.stop),
-            hopeless=None if request.floor is None else hopeless,
+            unlikely=None if floor is None else unlikely,
             constraint=constraint,
             suffix=prompt.suffix,
             client=self.client,
         )
+
+    def _floor(self, request: FillRequest) -> float | None:
+        """The floor of a request, if it means anything for an answer of this model."""
+        return request.floor if self.generation.causal or isinstance(self.tokenizer, Tokenizer) else None
+
+    def _candidate(self, fill: Fill) -> Candidate:
+        own = Candidate.of(fill.result, fill.text, fill.completion_tokens)
+        own = replace(own, finish_reason=fill.finish_reason)
+        return causal(own) if self.generation.causal else own
+
+    def _sure(self, request: FillRequest, result: Result, owed: int) -> int:
+        """How many tokens of an answer, beyond those `owed`, its floor leaves; all of them without one."""
+        floor, joint = self._floor(request), 0.0
+        scores = result.log_probs[owed:]
+        if floor is None or (not self.generation.causal and (result.end_log_prob is not None or sum(scores) >= floor)):
+            return MAX_TOKENS
+        if not self.generation.causal:
+            return 0
+        for count, score in enumerate(scores):
+            joint += score
+            if joint < floor:
+                return count
+        return MAX_TOKENS
 
     # Results.
 
@@ -397,7 +424,7 @@ class Filler:
         same = next((at for at, pair in enumerate(zip(own, both, strict=False)) if pair[0] != pair[1]), len(own))
         if same == len(both):
             return ()
-        like = replace(job.requests[0], constraint=None, until=None, hopeless=None, record_canvases=False)
+        like = replace(job.requests[0], constraint=None, until=None, unlikely=None, record_canvases=False)
         count = same + 1
         while len(self.tokenizer.decode_bytes(both[:count])) <= len(text.encode()) and count < len(both):
             count += 1
@@ -452,22 +479,24 @@ class Filler:
         over = self.generation.ended is not None and self.generation.ended(result.ids)
         # What is there already does not count, however unlikely the model finds it.
         owed = healing.tokens(result.ids, self.tokenizer)
-        span = slice(owed, owed + request.max_tokens)
-        cut = len(result.ids) > span.stop
-        written = healing.rest(self.generation.renderer.read(result.ids[: span.stop]))
+        span = slice(owed, owed + min(request.max_tokens, self._sure(request, result, owed)))
+        cut, low = len(result.ids) > span.stop, span.stop < owed + request.max_tokens
+        read = self.generation.renderer.read
+        written = healing.rest(read(result.ids[: span.stop]))
+        if low:
+            written = written[: sure_end(written, read(result.ids[span.stop : span.stop + 1]))]
         ended = not cut and (over or result.finish_reason == "stop")
         text, stopped = self._cleaning(request).whole(written, ended=ended)
         result = told(result, span)
         shorter = stopped or text != written
         kept = len(self.tokenizer.encode(text)) if shorter else len(result.ids)
-        low = request.floor is not None and result.end_log_prob is None and sum(result.log_probs) < request.floor
-        reason: FinishReason = "unlikely" if low else result.finish_reason
+        reason: FinishReason = "unlikely" if low else "length" if cut else result.finish_reason
         scores = list(result.log_probs[:kept])
         if result.end_log_prob is not None and not shorter and not cut:
             scores.append(result.end_log_prob)
         return Fill(
             text=text,
-            finish_reason="stop" if stopped or over else "length" if cut else reason,
+            finish_reason="stop" if stopped or over else reason,
             confidence=math.exp(sum(scores) / len(scores)) if scores else 0.0,
             prompt_tokens=result.cached_tokens + result.computed_tokens,
             completion_tokens=kept,
@@ -517,10 +546,6 @@ def _ending_there(fill: Fill, judged: Result | None) -> Fill:
     result = replace(told(fill.result, slice(0, fill.completion_tokens)), end_log_prob=end)
     scores = (*result.log_probs, end)
     return replace(fill, result=result, confidence=math.exp(sum(scores) / len(scores)))
-
-
-def _candidate(fill: Fill) -> Candidate:
-    return replace(Candidate.of(fill.result, fill.text, fill.completion_tokens), finish_reason=fill.finish_reason)
 
 
 def _ranked(own: Candidate, drafted: JudgedDrafts) -> tuple[Candidate, ...]:

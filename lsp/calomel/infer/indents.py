@@ -67,6 +67,13 @@ def indented(text: str, prefix: str, suffix: str, language_id: str) -> str:
 _HEAD: Final = re.compile(
     r"[^#]*\{\s*\Z|\s*(?:async\s+)?(?:for|while|if|elif|else|with|def|class|try|except|finally)\b.*:\s*\Z"
 )
+
+
+def opens_block(line: str) -> bool:
+    """Whether a line is the head of a block, or ends with a brace that it opens."""
+    return _HEAD.match(line) is not None
+
+
 # Their lines may stand no deeper than their heads, and these no deeper than the lines around them.
 _FLAT: Final = re.compile(r"\s*(?:\w+\s+)*(?:namespace|extern|switch|module|select)\b")
 _LABEL: Final = re.compile(r"\s*(?:[)\]}#*]|//|/\*|(?:case|default)\b|\w+:)")

@@ -7,15 +7,16 @@ as it is. How its lines are indented: `calomel.infer.indents`.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 import regex
 
 from calomel.code.languages import grammar_of, keywords
-from calomel.code.lines import LINE_END
+from calomel.code.lines import LINE_END, indent_of
 from calomel.code.names import is_word
-from calomel.code.scan import unmatched
-from calomel.infer.indents import FAR, indented
+from calomel.code.scan import has_to_go_on, unmatched
+from calomel.infer.indents import FAR, indented, opens_block
 
 _LAST_WORD: Final = regex.compile(r"\w+\Z")
 _NEAR: Final = 200
@@ -30,10 +31,45 @@ def begun(text: str, prefix: str, suffix: str, language_id: str) -> str:
     """
     head = LINE_END.split(prefix[-FAR:])[-1]
     if head.strip():
+        if _INDENTED.match(text) and opens_block(head):
+            text = f"{_line_end(prefix, suffix)}{text}"
         names = keywords(grammar_of(language_id))
         text = _without_repeated(text, head, (prefix[: -len(head)], suffix), names)
         text = text[_doubled(head, text, (prefix, suffix)) :]
     return indented(text, prefix, suffix, language_id)
+
+
+# One blank parts two words; what stands behind more has a line of its own.
+_INDENTED: Final = re.compile(r"(?: {2,}|\t[ \t]*)\S")
+
+
+def _line_end(prefix: str, suffix: str) -> str:
+    found = LINE_END.search(suffix) or LINE_END.search(prefix[-FAR:])
+    return found[0] if found else "\n"
+
+
+def is_other_line(prefix: str, suffix: str) -> bool:
+    """Whether the cursor is before a line that is indented behind it: what is written there is another line."""
+    return not LINE_END.split(prefix[-FAR:])[-1].strip() and _INDENTED.match(suffix) is not None
+
+
+def parted(text: str, prefix: str, suffix: str, breaks: Callable[[str], object]) -> str:
+    """An answer, with the line end that it lacks before the rest of the cursor's line, if that has to be another line.
+
+    It has to where it is indented itself, behind several lines that began on a line of their own, and where only so
+    the text is right (`breaks`, of a text in the hole).
+    """
+    rest, lines = LINE_END.split(suffix[:FAR])[0], LINE_END.split(text)
+    if not rest.strip() or not lines[-1].strip():
+        return text
+    head, end, several = LINE_END.split(prefix[-FAR:])[-1], _line_end(prefix, suffix), len(lines) > 1
+    if is_other_line(prefix, suffix) or (_INDENTED.match(rest) and several):
+        return text.rstrip(" \t") + end
+    ended = several and not head.strip() and not has_to_go_on(lines[-1])
+    if not is_word(rest[0]) or not (ended or breaks(text)):
+        return text
+    lined = f"{text.rstrip()}{end}{indent_of(head)}"
+    return text if breaks(lined) else lined
 
 
 _TOKEN: Final = regex.compile(r"\w+|[^\w\s]")

@@ -267,6 +267,9 @@ class Answering:
         # The change that came in between is followed by a question of its own.
         if snapshot is None:
             return Silence.of(SilenceReason.STALE)
+        # What is asked now comes before how many edits an earlier answer has.
+        if self._counting is not None:
+            await ended(self._counting)
         work = partial(self._entry, request, snapshot)
         usual = self.latency.quantile(0.5)
         patience = DEADLINE if usual is None else min(DEADLINE, _USUAL * usual)
@@ -357,9 +360,6 @@ class Answering:
 
     async def _entry(self, request: Request, snapshot: Snapshot, run: ModelRun) -> Entry | Silence:
         """Ask the model and cache its answer; a silence if it could not answer."""
-        # What is asked now comes before how many edits an earlier answer has.
-        if self._counting is not None:
-            await ended(self._counting)
         # It follows the changes from here on; those before, while another question ran, are missing from its snapshot.
         if not self._is_current(request):
             return Silence.of(SilenceReason.STALE)

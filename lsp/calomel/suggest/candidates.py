@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from calomel.code.budget import Budget, SpentError, in_thread
@@ -30,8 +31,9 @@ from calomel.infer.fitting import (
     line_rest,
     splits_word,
 )
+from calomel.infer.seams import is_other_line
 from calomel.prompts.parts import EditRegion, FileText, PromptParts, line_feeds
-from calomel.selectivity.filters import fired
+from calomel.selectivity.filters import THOROUGH, fired
 from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.drafts.propose import region_texts
 from calomel.suggest.edit import with_line_ends_between, with_line_ends_like
@@ -56,19 +58,21 @@ _WHOLE_LINE: Final = re.compile(r"\s*\S[^\r\n]*[\r\n]")
 
 
 def read_fill(
-    candidate: Candidate, prefix: str, suffix: str, language_id: str, refuses: Refuses
+    candidate: Candidate, prefix: str, suffix: str, language_id: str, refuses: Refuses, breaks: Refuses
 ) -> tuple[str, int, bool] | SilenceReason:
     """The answer between `prefix` and `suffix`, the whole text before and after the cursor.
 
     What does not fit there is cut off (`calomel.infer.cleaning`); whether it is any good is not decided here. Returns
     the text, how many characters were cut off, and whether it ends within a line because the model reached its limit.
     """
-    if candidate.finish_reason == "unlikely":
+    unlikely = candidate.finish_reason == "unlikely"  # from the end of its text on
+    if not candidate.text.strip() and unlikely:
         return SilenceReason.LOW_CONFIDENCE
     if not candidate.text:
         return SilenceReason.EMPTY
     whole = with_line_ends_between(candidate.text, prefix, suffix)
-    hole, ended = Hole(prefix, suffix, language_id, refuses, judged=True), candidate.finish_reason == "stop"
+    hole = Hole(prefix, suffix, language_id, refuses, breaks, judged=True)
+    ended = unlikely or candidate.finish_reason == "stop"
     text = clean(whole, hole, ended=ended)
     cut_off = not ended and _WHOLE_LINE.match(whole) is None
     return (text, max(0, len(whole) - len(text)), cut_off) if text else SilenceReason.REPEATS_ABOVE
@@ -170,7 +174,8 @@ class CandidateSource:
             text = text[:start] + item + text[end:]
             offset = start + len(item)
             situation = replace(situation, text=text, offset=offset)
-        stop = () if is_inert(line_rest(text[offset : offset + 4096])) else ("\n", "\r")
+        rest = text[offset : offset + 4096]
+        stop = () if is_inert(line_rest(rest)) or is_other_line(text[:offset], rest) else ("\n", "\r")
         answer = await self._ask("fill", snapshot, situation, stop=stop, drafts=snapshot.continuing)
 
         def read(snapshot: Snapshot) -> Answered:
@@ -193,11 +198,11 @@ class CandidateSource:
             def edits(new: str) -> tuple[Planned, ...]:
                 return plan(snapshot.text, [TextEdit(start, end, item + new)])
 
-            def refuses(new: str, candidate: Candidate = candidate) -> str | None:
-                return next(fired(proposal_of("fill", snapshot, Judged(candidate, edits(new))), _CUTTING), None)
+            def refuses(new: str, names: tuple[str, ...] = _CUTTING, candidate: Candidate = candidate) -> str | None:
+                return next(fired(proposal_of("fill", snapshot, Judged(candidate, edits(new))), names), None)
 
             within = replace(candidate, text=cut_at_stop(candidate.text, stop)[0])  # drafts end at no stop string
-            filled = read_fill(within, before, behind, language, refuses)
+            filled = read_fill(within, before, behind, language, refuses, partial(refuses, names=THOROUGH))
             if isinstance(filled, SilenceReason):
                 best = better(best, filled)
                 continue
@@ -212,9 +217,7 @@ class CandidateSource:
                 best = better(best, decision)
                 decided += [decision] if isinstance(decision, Judged) else []
         if isinstance(best, Judged) and shows(best) and selected is None:
-            line = self._first_line(snapshot, best)
-            decided += [line] if isinstance(line, Judged) else []
-            best = with_others(best, decided) if len(decided) > 1 else best
+            best = with_others(best, decided)
         return best or SilenceReason.EMPTY
 
     async def aside(self, work: Callable[[Snapshot], T], snapshot: Snapshot) -> T:
@@ -230,16 +233,6 @@ class CandidateSource:
         most, limit = snapshot.context_tokens, snapshot.max_tokens
         file = FileText(snapshot.text, snapshot.situation.offset - len(parts.prefix))
         await self._model(CompleteRequest("fill", parts, max_tokens=limit, max_context=most, ahead=True, file=file))
-
-    def _first_line(self, snapshot: Snapshot, whole: Judged) -> Answered | None:
-        """The same text up to the end of its first non-blank line; None if it has no more than that."""
-        edit = whole.edits[0]
-        line = _first_lines(edit.text, 1).rstrip()
-        if len(whole.edits) > 1 or line == edit.text.rstrip():
-            return None
-        left = edit._replace(text=line)
-        cut = whole.cut + len(edit.text) - len(left.text)
-        return self.filter.decide("fill", snapshot, replace(whole, edits=(left,), cut=cut, cut_off=False))
 
     async def rewrite(
         self, snapshot: Snapshot, situation: Situation, region: tuple[int, int], drafts: Sequence[EditDraft] = ()

@@ -13,7 +13,6 @@ from typing import Final
 
 from calomel.code.languages import builtin_names
 from calomel.infer.completer import Candidate, Kind, ModelInfo
-from calomel.prompts.fim_tokens import format_named
 from calomel.prompts.next_edit import class_called
 from calomel.prompts.parts import row_of
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, OWN, Calibrator, CalibratorError, Subject
@@ -21,7 +20,7 @@ from calomel.selectivity.filters import FORM, QUICK, THOROUGH, fired
 from calomel.selectivity.filters import doubts as doubts_of
 from calomel.selectivity.proposal import Proposal
 from calomel.selectivity.prose import comment_before, ends_comment_early
-from calomel.selectivity.record import Records, Source
+from calomel.selectivity.record import FLOORS, Records, Source
 from calomel.selectivity.syntax import closing
 from calomel.suggest.edit import rows_between
 from calomel.suggest.signals import (
@@ -43,6 +42,10 @@ from calomel.workspace.settings import Aggressiveness
 
 LOG: Final = logging.getLogger(__name__)
 
+# Characters from which on a text needs no more than its floor. A shorter one saves less, and has to be surer.
+_LONG: Final = 8
+# The smallest floor: an `aggressiveness` of 0 shows anything.
+_LEAST: Final = 1e-9
 # What nobody could accept or may see: it is not followed any further.
 _NOTHING: Final = frozenset({SilenceReason.NO_CHANGE, SilenceReason.WHITESPACE_ONLY, SilenceReason.SECRET})
 
@@ -68,7 +71,7 @@ def records_path() -> Path:
 
 def source_of(info: ModelInfo) -> Source:
     """A model as a source of suggestions; its class from its name if it tells none."""
-    kind = info.source or class_called(info.id) or ("fim" if format_named(info.id) else "small")
+    kind = info.source or class_called(info.id) or "fim"
     # What a server calls a model is all that is known of it there.
     return Source(info.weights if kind == "small" else info.id, kind, info.id)
 
@@ -226,25 +229,29 @@ class SuggestionFilter:
         """Load the calibrators again before the next question: they may have been fitted again."""
         self.known = {kind: replace(each, weights=None) for kind, each in self.known.items()}
 
-    def threshold(self, kind: Kind, language_id: str = "") -> float:
-        """The probability that a kind of suggestion needs in a language; an unknown name counts as `balanced`."""
+    def threshold(self, kind: Kind, language_id: str = "", *, causal: bool = False) -> float:
+        """The probability that a kind of suggestion needs in a language; an unknown name counts as `balanced`.
+
+        `causal`: its tokens' log-probabilities add up to its own.
+        """
         wanted = self._wanted(language_id)
         if not isinstance(wanted, str):
             return wanted
         source, names = self.known[kind].source, self.known[kind].calibrator.thresholds(kind)
+        names = FLOORS if causal else names
         usual = names.get(wanted, names["balanced"])
         # A fit has thresholds of its own.
         return usual if source.kind == "small" else self.records.of(source, kind).threshold(wanted, usual)
 
     def floor(self, trigger: Trigger, language_id: str = "") -> float | None:
-        """The least sum of log-probabilities, in nats, with which text for the cursor may be shown; None for no limit.
-
-        Only fitted calibrators have one, and only for named thresholds.
-        """
-        wanted = self._wanted(language_id)
-        no_floor = self.audit or (trigger is Trigger.EXPLICIT and not self.strict)
+        """The least joint log-probability, in nats, of text for the cursor that may be shown; None for no limit."""
+        if self.audit or (trigger is Trigger.EXPLICIT and not self.strict):
+            return None
         fitted = self.known["fill"].calibrator.kinds.get("fill")
-        return None if no_floor or fitted is None or not isinstance(wanted, str) else fitted.floors.get(wanted)
+        if fitted is None:
+            return math.log(max(_LEAST, self.threshold("fill", language_id, causal=True)))
+        wanted = self._wanted(language_id)
+        return fitted.floors.get(wanted) if isinstance(wanted, str) else None
 
     def _wanted(self, language_id: str) -> Aggressiveness:
         return self.by_language.get(language_id, self.by_language.get("*", self.aggressiveness))
@@ -270,17 +277,20 @@ class SuggestionFilter:
         if snapshot.explicit and not refused:
             # Who asks wants what may be wrong, but not what cannot be right.
             refused = _broken(kind, snapshot, proposal, doubts)
-        probability = self._probability(subject, doubts)
+        joint = self._joint(kind, candidate)
+        probability = self._probability(subject, doubts, joint)
         wanted = snapshot.explicit and not self.strict
-        least = self.threshold(kind, language)
+        least = self.threshold(kind, language, causal=joint is not None)
+        if joint is not None:
+            least **= min(1.0, sum(len(edit.text.strip()) for edit in edits) / _LONG)
         if kind == "fill" and not wanted and self._source(kind, candidate.maker).kind == "small":
             least = max(least, self._least_in_prose(snapshot, edits))
         sure = not self.audit and (wanted or probability >= least)
         if sure and not refused and certain:
             # Filters that need a parse only run on what would be shown otherwise.
             refused = tuple(islice(fired(proposal, THOROUGH), 1))
-        if doubts and not sure and self._probability(subject, ()) >= least:
-            refused = (self._gravest(subject, doubts),)
+        if doubts and not sure and self._probability(subject, (), joint) >= least:
+            refused = (min(doubts, key=lambda doubt: self._probability(subject, (doubt,), joint)),)
         reason = SilenceReason(refused[0]) if refused else None if sure else SilenceReason.LOW_CONFIDENCE
         signals = replace(signals, doubts=doubts, likely=probability)
         seconds = time.perf_counter() - began
@@ -308,8 +318,7 @@ class SuggestionFilter:
             return 0.0
         if ends_comment_early(before, edits[0].text):
             return math.inf
-        names = self.known["fill"].calibrator.thresholds("fill")
-        return names.get("quiet", 0.0)
+        return self.known["fill"].calibrator.thresholds("fill")["quiet"]
 
     def learn(self, kind: Kind, maker: str, signals: OutcomeSignals, *, accepted: bool) -> None:
         """What became of a suggestion that was decided about: its source's record has it at once."""
@@ -318,19 +327,21 @@ class SuggestionFilter:
         subject = Subject(kind, maker, "", signals.known())
         self.records.learn(self._source(kind, maker), subject, signals.doubts, signals.likely, accepted=accepted)
 
-    def _probability(self, subject: Subject, doubts: tuple[str, ...]) -> float:
+    def _joint(self, kind: Kind, candidate: Candidate) -> float | None:
+        """How likely a model finds all of its text for the cursor; None if that is unknown, or a fit knows better."""
+        known = kind == "fill" and candidate.maker == OWN and kind not in self.known[kind].calibrator.kinds
+        return math.exp(min(0.0, candidate.log_prob)) if known and candidate.log_prob is not None else None
+
+    def _probability(self, subject: Subject, doubts: tuple[str, ...], joint: float | None) -> float:
         # Without a fit, a small model's own numbers are used.
         kind, maker = subject.kind, subject.maker
         known = self.known[kind]
         fitted = known.source.kind == "small" or kind in known.calibrator.kinds
-        fit = known.calibrator.probability(subject) if fitted else None
+        fit = joint if joint is not None else known.calibrator.probability(subject) if fitted else None
         return self.records.probability(self._source(kind, maker), subject, doubts, fit)
 
     def _source(self, kind: str, maker: str) -> Source:
         return self.known[kind].source if maker == OWN else Source(maker, "rule", maker)
-
-    def _gravest(self, subject: Subject, doubts: tuple[str, ...]) -> str:
-        return min(doubts, key=lambda doubt: self._probability(subject, (doubt,)))
 
 
 def _signals(kind: Kind, snapshot: Snapshot, proposed: Judged) -> OutcomeSignals:

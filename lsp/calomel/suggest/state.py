@@ -73,6 +73,9 @@ class DocumentState:
         self._continued: deque[int] = deque(maxlen=_CONTINUED)
         # Once something else changes on its lines or next to them, a rejected suggestion may be offered again.
         self._rejections: list[SuggestionPlace] = []
+        # The last change that accepted a suggestion, in offsets of the present text, and whether it was taken back.
+        self._accepted: Planned | None = None
+        self._taken_back = False
 
     def follow(self, document: Document) -> bool:
         """Carry all of it forward to the document's text; False if it is too old for that."""
@@ -80,6 +83,9 @@ class DocumentState:
         for each in changes or ():
             self.revision += 1
             self._changed(each)
+        if self._accepted is not None and self._taken_back:
+            self.reject(document.text, (self._accepted,))
+            self._accepted, self._taken_back = None, False
         return changes is not None
 
     def carried(self, entry: Entry, document: Document, revision: int) -> None:
@@ -105,6 +111,21 @@ class DocumentState:
             self.cache.clear("edit")  # it followed from an edit that is gone
         for place in self._rejections:
             place.changed(change)
+        self._remember(change, accepts=origin is Origin.PREDICTED)
+
+    def _remember(self, change: TextChange, *, accepts: bool) -> None:
+        """Keep track of what the last acceptance did, until a change undoes it, by whatever keys, or alters it."""
+        last = self._accepted
+        if accepts:
+            self._accepted = Planned(change.start, change.start + len(change.removed), change.inserted, change.removed)
+            self._taken_back = False
+        elif last is not None:
+            end = last.start if self._taken_back else last.start + len(last.text)
+            if change.end < last.start:
+                self._accepted = last.shifted(len(change.inserted) - len(change.removed))
+            elif change.start <= end:
+                back = (change.start, change.removed, change.inserted) == (last.start, last.text, last.removed)
+                self._accepted, self._taken_back = (last if back else None), back
 
     def reject(self, text: str, edits: Sequence[Planned]) -> None:
         """The user rejected `edits` of the text."""

@@ -208,9 +208,9 @@ class Job(Generic[P, C, B]):
             return "stop"
         if not self.room:
             return "length"
-        until, hopeless = self.request.until, self.request.hopeless
+        until, unlikely = self.request.until, self.request.unlikely
         ended = until is not None and until(self.answer)
-        return "stop" if ended or (hopeless is not None and hopeless(self.answer, self.log_probs)) else None
+        return "stop" if ended or (unlikely is not None and unlikely(self.answer, self.log_probs)) else None
 
     def show(self, ids: Sequence[int] = (), revealed: Sequence[bool] = ()) -> None:
         """Record the answer and a canvas as they are, if requested."""

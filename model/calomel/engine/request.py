@@ -159,7 +159,7 @@ class Request:
         min_new_tokens: the end token is not predicted before this many tokens.
         until: called with the answer, or its settled beginning, whenever it has grown, on the engine's thread; True
             ends the answer there with reason `stop`.
-        hopeless: called with the final tokens of the answer and their log-probabilities, whenever they have grown; True
+        unlikely: called with the final tokens of the answer and their log-probabilities, whenever they have grown; True
             abandons the answer there, with reason `stop`.
         given: nothing is chosen: the answer is these tokens and the end token, and the result has the exact causal
             log-probability of each, from one forward. Of the other fields only `context`, `deadline`, `priority` and
@@ -186,7 +186,7 @@ class Request:
     reuse: int | None = None
     min_new_tokens: int = 0
     until: Callable[[Sequence[int]], bool] | None = None
-    hopeless: Callable[[Sequence[int], Sequence[float]], bool] | None = None
+    unlikely: Callable[[Sequence[int], Sequence[float]], bool] | None = None
     given: tuple[int, ...] | None = None
     guess: tuple[int, ...] = ()
     constraint: Constraint | None = None

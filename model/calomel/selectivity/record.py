@@ -41,6 +41,8 @@ _MEMORY: Final = 0.998
 # How much of what a source lost, in logits, its thresholds give way: of a source of which less than one in thirty is
 # accepted, `balanced` shows nothing usual.
 _YIELDS: Final[Mapping[str, float]] = {"quiet": 0.5, "balanced": 0.55, "eager": 0.8}
+# Where a text for the cursor ends: its tokens, each given those before it, are less likely right together.
+FLOORS: Final[Mapping[str, float]] = {"quiet": 0.7, "balanced": 0.5, "eager": 0.3}
 # Nats.
 _FURTHEST: Final = 12.0
 
@@ -59,7 +61,7 @@ _SIGNALS: Final[Mapping[str, float]] = {
 DOUBTS: Final[Mapping[SourceClass, Mapping[str, float]]] = {
     "fim": {
         "deletes_too_much": -1.5, "too_large": -1.5, "reverts_edit": -1.5, "resumes_undone": -1.5,
-        "reinserts_deleted": -1.5, "deletes_typed": -1.5, "names_neighbour": -0.7, "unbalanced": -2.0,
+        "reinserts_deleted": -1.5, "deletes_typed": -1.5, "names_neighbour": -0.2, "unbalanced": -2.0,
         "unknown_name": -0.5, "unparsable": -1.5,
     },
     "edits": {

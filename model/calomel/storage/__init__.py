@@ -24,6 +24,8 @@ WINDOWS: Final = os.name == "nt"
 MOST_BYTES: Final = 16 * 1024 * 1024
 # Of a tokenizer or an index of weights; the largest published ones have some 35 million.
 MOST_TABLE_BYTES: Final = 128 * 1024 * 1024
+# Of a log, or of a file of stories or answers, read or unpacked; far above any of them.
+MOST_DATA_BYTES: Final = 512 * 1024 * 1024
 # Seconds by which the clock of a machine may be set while a process runs, where starts are told by it.
 _CLOCK_SHIFT: Final = 2
 _BOOT: Final = "/proc/sys/kernel/random/boot_id"

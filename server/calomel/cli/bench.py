@@ -215,6 +215,34 @@ def edits(
 
 
 @bench.command()
+def fills(
+    file: Annotated[Path, typer.Argument(help="File of recorded answers (*.jsonl.zst).")],
+    models: Annotated[
+        Any, typer.Option(metavar="MODEL,MODEL…", parser=_kinds, help="Models whose answers to include.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of places, spread over languages.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Parallel processes. Default: one for each processor.")
+    ] = None,
+    log_prob: Annotated[
+        float | None,
+        typer.Option(max=0, help="Log-probability of an answer recorded without its tokens. Default: none."),
+    ] = None,
+    aggressiveness: Aggressiveness = "balanced",
+    json: Json = None,
+    results: Results = None,
+) -> None:
+    """Recorded fill-in answers of other models.
+
+    It counts right and wrong answers that Calomel shows whole, changes or hides, and why.
+    """
+    given = locals()
+    from calomel.bench.fills import FillsOptions, run_fills
+
+    _report(run_fills, FillsOptions, given)
+
+
+@bench.command()
 def selectivity(
     samples: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Samples from `calomel replay --samples`.")],
     model: Model = None,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import nan
 
-from calomel.infer.completer import FinishReason
+from calomel.infer.completer import FinishReason, sure_end
 from calomel.infer.upstream.adapter import Piece
 from calomel.prompts.fim_tokens import FimFormat, unescape
 
@@ -16,6 +17,7 @@ class Answer:
     Attributes:
         owed: what it must begin with: the end of the text before the hole.
         form: whose tokens are broken up in the text around the hole; None if none are.
+        joint: log-probability, in nats, of all that came beyond what is owed; NaN if it is unknown.
         estimate: of the tokens of the prompt, for servers that count none, or only at an end that is not awaited.
     """
 
@@ -24,6 +26,7 @@ class Answer:
     whole: str = ""
     pieces: list[Piece] = field(default_factory=list)
     finish: FinishReason | None = None
+    joint: float = 0.0
     estimate: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
@@ -31,11 +34,21 @@ class Answer:
 
     def begin(self, owed: str) -> None:
         """Forget what has come, for an answer that begins otherwise."""
-        self.owed, self.whole, self.finish = owed, "", None
+        self.owed, self.whole, self.finish, self.joint = owed, "", None, 0.0
         self.pieces.clear()
 
-    def take(self, piece: Piece) -> None:
-        """Add a piece."""
+    def take(self, piece: Piece, floor: float | None = None) -> None:
+        """Add a piece; or end before it, if with it the joint log-probability of the text falls below `floor`, in nats.
+
+        What the answer owes counts as certain. One piece without log-probabilities, and nothing is unlikely any more.
+        """
+        with_it = self.whole + piece.text
+        if piece.text and len(with_it) > len(self.owed):
+            self.joint += sum(min(0.0, value) for value in piece.log_probs) if piece.is_scored else nan
+        if floor is not None and self.joint < floor and with_it.startswith(self.owed):
+            self.whole = max(self.owed, self.whole[: sure_end(self.whole, piece.text)], key=len)
+            self.finish = "unlikely"
+            return
         self.whole += piece.text
         self.pieces.append(piece)
         self.finish = piece.finish or self.finish

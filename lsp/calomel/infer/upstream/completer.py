@@ -34,6 +34,7 @@ from calomel.infer.completer import (
     ModelInfo,
     Occupancy,
     UnsupportedError,
+    causal,
     version,
     with_ends,
     with_ends_of,
@@ -125,7 +126,7 @@ class UpstreamCompleter:
     def model(self) -> ModelInfo:
         """What is known of the model so far, without waiting."""
         last, form = self._last, self._trained
-        source: SourceClass = "edits" if form is not None else "small" if self._continues else "fim"
+        source: SourceClass = "edits" if form is not None else "fim"
         source = "hosted" if last.edits else source
         identity = hashlib.sha256(f"{self.target.base}\0{last.model}".encode()).hexdigest()[:16]
         window = min(last.window, MAX_CONTEXT)
@@ -203,7 +204,7 @@ class UpstreamCompleter:
             async for _ in self._grown(request, answer, until):
                 grows(answer.growing)
             text = self._cleaning(request).cut(answer.text)[0]
-            own = (Candidate(text, answer.log_probs(len(text)), finish_reason=answer.finish or "stop"),)
+            own = (causal(Candidate(text, answer.log_probs(len(text)), finish_reason=answer.finish or "stop")),)
         return CompleteAnswer(
             (*own, *(Candidate(draft.text, maker=draft.maker) for draft in request.drafts)),
             context_tokens=answer.prompt_tokens or answer.estimate,
@@ -420,7 +421,7 @@ class UpstreamCompleter:
         self._remembered = ask, answer.owed, tuple(answer.pieces)
 
     def _take(self, request: CompleteRequest, answer: Answer, piece: Piece) -> None:
-        answer.take(piece)
+        answer.take(piece, request.floor if request.kind == "fill" else None)
         if answer.finish is None and self._cleaning(request).cut(answer.text)[1]:
             answer.finish = "stop"
 
