@@ -38,7 +38,7 @@ HELPER = "from shop import total\n" + "\n" * 8 + "print(total([]))\n"
 # Seconds between two keys of somebody who presses one too many, and those after which Tab indents again.
 APART, PAUSE = 0.1, 0.5
 # Names, and what they become: they share a beginning, an end, both or neither.
-NAMES = [("items", "points"), ("price", "unit_price"), ("item", "items"), ("unit_price", "price"), ("a", "b"),
+NAMES = [("items", "points"), ("price", "unit_price"), ("item", "items"), ("old_rate", "rate"), ("alpha", "beta"),
          ("max", "maximum"), ("user", "customer"), ("getName", "getFullName"), ("rows", "columns")]  # fmt: skip
 PLACES = ["show({}, {})", "return {} + {}", "keep[{}] = {}", "total = {} + {}", "# {} {}", "x{} = {}"]
 
@@ -50,7 +50,7 @@ class Chain:
     Attributes:
         text: the file before.
         name: the new one.
-        edits: lines, and what the scripted model makes of them.
+        edits: lines with their ends, and what the scripted model makes of them.
         done: the file once every edit is accepted.
     """
 
@@ -69,10 +69,11 @@ class Chain:
             form = draw.choice(PLACES)
             lines += ["pass"] * draw.choice([0, 1, 6, 12])
             lines.append(form.format(at, old))
-            edits[lines[-1]] = form.format(at, new)
+            # With its line end, since one name may begin the other.
+            edits[f"{lines[-1]}\n"] = f"{form.format(at, new)}\n"
         lines += ["pass"] * draw.choice([0, 3])
-        done = [f"{new} = load(0)", *(edits.get(line, line) for line in lines[1:])]
-        return cls("\n".join(lines) + "\n", new, edits, "\n".join(done) + "\n")
+        done = [f"{new} = load(0)\n", *(edits.get(f"{line}\n", f"{line}\n") for line in lines[1:])]
+        return cls("\n".join(lines) + "\n", new, edits, "".join(done))
 
 
 def here(folder: Path, command: Sequence[str]) -> Here:

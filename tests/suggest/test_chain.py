@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.suggest.editor import NOW, editing, suggestion
+from tests.suggest.editor import NOW, URI, editing, settle, suggestion
 
 from calomel.code.names import names_of
 from calomel.infer.completer import Candidate, CompleteRequest
@@ -26,9 +26,17 @@ async def test_the_places_of_a_rename_are_counted_and_the_model_is_asked_no_more
     async with editing(TEXT, drafted, settings=NOW) as editor:
         at = editor.document.text.index("items")
         editor.change((at, at + len("items"), "points"))
-        counts, asked = [], 0
+        counts: list[tuple[int, int, int]] = []
+        told: list[str] = []
+        asked = 0
+        editor.suggester.tells_counts(told.append)
+        first = suggestion(await editor.next_edit())
+        assert (first.index, first.total, told) == (1, 1, [])
+        await settle()
+        assert told == [URI]
         while "items" in editor.document.text:
             answer = suggestion(await editor.next_edit())
+            assert answer.id == first.id or counts
             counts.append((answer.index, answer.total, len(answer.rest)))
             asked = asked or len(editor.model.requests)
             for edit in answer.edits:
@@ -48,6 +56,8 @@ async def test_where_the_model_doubts_a_place_there_is_no_number() -> None:
     async with editing(TEXT, doubting, settings=NOW) as editor:
         at = editor.document.text.index("items")
         editor.change((at, at + len("items"), "points"))
+        await editor.next_edit()
+        await settle()
         answer = suggestion(await editor.next_edit())
         assert (answer.index, answer.total) == (1, 1)
 

@@ -225,24 +225,23 @@ export class Inline implements vscode.Disposable {
     }
   }
 
-  /** The cursor moved. */
-  moved(editor: vscode.TextEditor): void {
+  /** The cursor moved. True: away from where the editor asked, which does not ask again for that. */
+  moved(editor: vscode.TextEditor): boolean {
+    const { document, selection } = editor;
     // A change is followed by a question, which takes the place of this one.
     const { question } = this;
-    if (question !== null && this.wasAsked(editor.document)) {
-      const place = placeOf(editor.document, editor.selection.active);
-      if (!editor.selection.isEmpty || question.place !== place) {
-        this.cancel();
-      }
+    const place = placeOf(document, selection.active);
+    const away = question !== null && this.wasAsked(document) && (!selection.isEmpty || question.place !== place);
+    if (away) {
+      this.cancel();
     }
     const ghost = this.ghosts[0];
-    if (ghost === undefined || this.document !== editor.document) {
-      return;
+    if (ghost !== undefined && this.document === document) {
+      if (!selection.isEmpty || document.offsetAt(selection.active) !== ghost.offset) {
+        this.ignore("moved_away");
+      }
     }
-    const { selection } = editor;
-    if (!selection.isEmpty || editor.document.offsetAt(selection.active) !== ghost.offset) {
-      this.ignore("moved_away");
-    }
+    return away;
   }
 
   /** Let no answer come. */

@@ -70,6 +70,9 @@ export class Server implements vscode.Disposable {
   private now: ServerState = { state: "starting", message: "Calomel is starting." };
   /** Something of what it says of itself is new. */
   readonly onChange = this.changed.event;
+  private readonly counts = new vscode.EventEmitter<vscode.Uri>();
+  /** The last answer about a document is known to have more edits. */
+  readonly onCount = this.counts.event;
   /** Something that the user must know. */
   readonly onFault = this.faults.event;
 
@@ -289,6 +292,7 @@ export class Server implements vscode.Disposable {
   dispose(): void {
     this.changed.dispose();
     this.faults.dispose();
+    this.counts.dispose();
     this.output.dispose();
   }
 
@@ -331,6 +335,9 @@ export class Server implements vscode.Disposable {
       if (this.client === client) {
         this.say(state);
       }
+    });
+    client.onNotification("calomel/count", ({ uri }: { uri: string }) => {
+      this.counts.fire(client.protocol2CodeConverter.asUri(uri));
     });
     client.onNotification("calomel/silence", ({ uri, kind, reason, message }: Notice) => {
       const key = client.protocol2CodeConverter.asUri(uri).toString();

@@ -53,6 +53,9 @@ export class Watch implements vscode.Disposable {
       preview.onGoingOn((editor) => {
         void this.ask(editor, false);
       }),
+      server.onCount((uri) => {
+        this.counted(uri);
+      }),
       window.onDidChangeTextEditorVisibleRanges(({ textEditor }) => {
         this.preview.moved(textEditor);
       }),
@@ -105,11 +108,14 @@ export class Watch implements vscode.Disposable {
     this.asking = asking;
     const position = selection.active;
     const found = await this.server.nextEdit(document, position, invoked, asking.token);
-    if (isCancelled(asking.token) || !isAt(editor, position)) {
+    if (isCancelled(asking.token)) {
       return;
     }
     this.asking = null;
     asking.dispose();
+    if (!isAt(editor, position)) {
+      return;
+    }
     this.awaited(false);
     const shows = vscode.workspace.getConfiguration("editor", document).get<boolean>("inlineSuggest.enabled", true);
     const made = shows ? this.asItem(document, position, found) : null;
@@ -200,7 +206,7 @@ export class Watch implements vscode.Disposable {
 
   private moved(editor: vscode.TextEditor): void {
     this.preview.moved(editor);
-    this.inline.moved(editor);
+    const away = this.inline.moved(editor);
     if (this.awaits !== null && !isAmid(editor.document, editor.document.offsetAt(editor.selection.active))) {
       this.awaited(false);
     }
@@ -209,7 +215,7 @@ export class Watch implements vscode.Disposable {
     this.row = row;
     const busy = this.timer !== undefined || this.preview.in(editor) !== null || this.inline.id !== null;
     const recently = elsewhere && Date.now() - this.edited < AFTER_EDIT_MS;
-    if (!busy && (recently || isAtProblem(editor))) {
+    if (away || (!busy && (recently || isAtProblem(editor)))) {
       this.askSoon(editor, MOVE_MS);
     } else if (elsewhere && editor === vscode.window.activeTextEditor) {
       this.focused(editor);
@@ -246,6 +252,16 @@ export class Watch implements vscode.Disposable {
         void this.ask(editor, false);
       }
     }, delay);
+  }
+
+  /** The server knows how many edits there are beside the one that is shown: ask for that number. */
+  private counted(uri: vscode.Uri): void {
+    const editor = vscode.window.activeTextEditor;
+    const shown = this.preview.in(editor);
+    const same = editor?.document.uri.toString() === uri.toString() && this.timer === undefined && this.asking === null;
+    if (editor !== undefined && same && shown?.chain === null && !this.preview.isStale(editor)) {
+      void this.ask(editor, false);
+    }
   }
 
   private entered(editor: vscode.TextEditor | undefined): void {

@@ -58,7 +58,7 @@ NOTES = (
         "A keystroke is a didChange of one character followed by an inlineCompletion request; its time runs from"
         " sending the first to receiving the answer to the second, without a pause. The next key waits for the"
         " answer. The filter is as shipped: if it hides an answer, the next key asks the model again."
-        " `answered_share`: keystrokes with a visible answer."
+        " `answered_share`: keystrokes with a visible answer. `null_ms`: the time of those without one."
     ),
     (
         "`change_p50_ms`: a didChange followed by a trivial request, minus the median of that request by itself,"
@@ -82,6 +82,7 @@ class _Times:
     """Collects milliseconds and shares."""
 
     suggest: dict[int, list[float]] = field(default_factory=dict)
+    null: list[float] = field(default_factory=list)
     reuse: dict[tuple[str, int], list[float]] = field(default_factory=dict)
     last: dict[str, Any] = field(default_factory=dict)
     context: dict[int, int] = field(default_factory=dict)
@@ -232,7 +233,10 @@ async def _type(editor: _Editor, budget: int, count: int, times: _Times, progres
             answer = await editor.ask(number, column + 1)
             milliseconds.append((time.perf_counter() - began) * 1e3)
             times.asked += 1
-            times.answered += bool(answer and answer.get("items"))
+            if answer and answer.get("items"):
+                times.answered += 1
+            else:
+                times.null.append(milliseconds[-1])
             _note_reuse(times, "", budget, await editor.status())
         progress.step()
     for step in range(3):
@@ -334,6 +338,8 @@ def _flat(times: _Times) -> dict[str, Value]:
         "suggest_8k_p50_ms": percentile(large, 50),
         "suggest_8k_p95_ms": percentile(large, 95),
         "suggest_n": len(large),
+        "null_ms_p50": percentile(times.null, 50),
+        "null_ms_p95": percentile(times.null, 95),
         "context_2k_tokens": times.context.get(BUDGETS[0]),
         "context_8k_tokens": times.context.get(BUDGETS[1]),
         **{

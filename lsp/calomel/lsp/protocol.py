@@ -215,6 +215,10 @@ class Editor(JsonRPCServer):
         """Report that the text that the client shows goes on: the next request gets all of it."""
         self.protocol.notify("calomel/extended", {"uri": uri, "id": suggestion_id})
 
+    def tell_count(self, uri: str) -> None:
+        """Report that the answer to the last question about a document is known to have more edits."""
+        self.protocol.notify("calomel/count", {"uri": uri})
+
     def warn(self, message: str, kind: types.MessageType = types.MessageType.Warning) -> None:
         """Show a message to the user, each one at most once per session."""
         if message not in self._shown:

@@ -50,6 +50,8 @@ class Suggestions:
         self._client = editor.client
         self._sync = sync
         self._suggester = suggester
+        if editor.client.extensions:
+            suggester.tells_counts(editor.tell_count)
         self._reports: dict[Kind, bool] = {"fill": editor.client.extensions, "edit": editor.client.extensions}
         self._revisions: WeakKeyDictionary[Document, int] = WeakKeyDictionary()  # the revision of the last request
         self._last: tuple[Suggestion, Document | None] | None = None  # of the next edits

@@ -19,7 +19,9 @@ from calomel.prompts.parts import Hunk, RegionBounds, region_around
 from calomel.selectivity.filters import FILTERS
 from calomel.suggest.cache import Entry
 from calomel.suggest.candidates import DEADLINE, CandidateSource, context_tokens
+from calomel.suggest.chain import whole_rename
 from calomel.suggest.drafts.propose import continuation
+from calomel.suggest.drafts.rename import MAKER as RENAME
 from calomel.suggest.edit import Answer, Suggestion
 from calomel.suggest.elsewhere import drafts_elsewhere, others_of
 from calomel.suggest.judging import Answered, Judged
@@ -39,6 +41,8 @@ from calomel.workspace.workspace import Workspace
 _USUAL: Final = 2.0
 # Seconds of a turn of the event loop for what another document may need.
 _TURN: Final = 0.03
+# Seconds that a model usually takes that is asked how many places a rename has.
+_QUICK: Final = 0.5
 # Cached answers refused for these reasons are ignored: the model may have another one.
 _ASK_AGAIN: Final = frozenset(
     {SilenceReason.DISAGREES_WITH_SELECTED, SilenceReason.REVERTS_EDIT, SilenceReason.RESUMES_UNDONE}
@@ -66,6 +70,7 @@ class Answering:
         flight: the question that the model is asked now.
         debounce: the rhythm of typing.
         asked: how many questions reached the model.
+        counted: called with the document's URI when more is known of how many edits its answer has.
         shows_text: the editor also asks for text at the cursor, so next edits need not cover that.
         extended: called with the URI of a document in which the text that is shown goes on, and with the text's name;
             None for an editor that asks only once.
@@ -87,6 +92,8 @@ class Answering:
         self.asked = 0
         self.shows_text = False
         self.extended: Callable[[str, str], None] | None = None
+        self.counted: Callable[[str], None] = lambda _: None
+        self._counting: asyncio.Task[None] | None = None
         self._workspace = workspace
         self._models = models
         self._latencies: defaultdict[str, Latency] = defaultdict(Latency)
@@ -124,6 +131,8 @@ class Answering:
 
     async def aclose(self) -> None:
         """Cancel running work."""
+        if self._counting is not None:
+            await ended(self._counting)
         if self._matches in self._workspace.listeners:
             self._workspace.listeners.remove(self._matches)
         await self.flight.aclose()
@@ -266,6 +275,9 @@ class Answering:
         # The change that came in between is followed by a question of its own.
         if snapshot is None:
             return Silence.of(SilenceReason.STALE)
+        # What is asked now comes before how many edits an earlier answer has.
+        if self._counting is not None:
+            await ended(self._counting)
         work = partial(self._entry, request, snapshot)
         usual = self.latency(request.kind).quantile(0.5)
         patience = DEADLINE if usual is None else min(DEADLINE, _USUAL * usual)
@@ -414,6 +426,7 @@ class Answering:
             state.carried(entry, document, run.revision)
         if run.line.done():
             self._extend(document, entries[0])
+        self._count_soon(request, entries[0], snapshot)
         return entries[0]
 
     def _extend(self, document: Document, entry: Entry) -> None:
@@ -421,6 +434,26 @@ class Answering:
         shown = self.offering.extends(document, entry)
         if shown is not None and self.extended is not None:
             self.extended(document.uri, shown)
+
+    def _count_soon(self, request: Request, entry: Entry, snapshot: Snapshot) -> None:
+        """Find out how many places a rename has, while the user looks at the first one."""
+        answer, document = entry.decision, request.document
+        if request.kind != "edit" or request.drafts is not None or not isinstance(answer, Judged):
+            return
+        hosted = self._source.filter.known["edit"].source.kind == "hosted"
+        usual = self.latency.quantile(0.5) or 0.0
+        if answer.maker == RENAME and "edit" in snapshot.info.kinds and usual <= _QUICK and not hosted:
+            self._counting = asyncio.create_task(self._count(entry, answer, snapshot, document, document.revision))
+
+    async def _count(self, entry: Entry, answer: Judged, snapshot: Snapshot, document: Document, revision: int) -> None:
+        def still() -> bool:
+            return self._is_open(document) and document.revision == revision and entry.edits == answer.edits
+
+        whole = await whole_rename(self._source, snapshot, answer, still) if still() else None
+        if whole is not None and still():
+            entry.decision, entry.original, entry.edits = whole, whole.edits, whole.edits
+            self.state(document.uri).cache.put(snapshot.text, entry)
+            self.counted(document.uri)
 
 
 def _failure(error: CompleterError) -> Silence:

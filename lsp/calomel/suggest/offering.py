@@ -69,7 +69,8 @@ class Offering:
                 return SilenceReason.DISAGREES_WITH_SELECTED
             delivered = (around,)
         # What stays visible need not be what comes first of this answer.
-        rest = [each for each in groups if not _meets(text, each, chosen)]
+        left = tuple(edit for edit in edits if not _meets(text, (edit,), chosen))
+        rest = _groups(request, left) if left else ()
         entry.total = max(entry.total, 1 + len(rest))
         suggestion = self._given(request, decision, entry.model, chosen, delivered)
         ledger.follows(document.uri, tuple(edit for group in rest for edit in group))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,7 +17,6 @@ from calomel.code.tokens import changes, tokens, words
 from calomel.infer.fitting import is_half_word, is_inert, line_rest
 from calomel.prompts.parts import Hunk
 from calomel.suggest.candidates import CandidateSource
-from calomel.suggest.chain import whole_rename
 from calomel.suggest.drafts.evidence import EditDraft, LineEdit, evidence
 from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.drafts.rename import renamed_words
@@ -156,13 +154,9 @@ async def next_edits(source: CandidateSource, snapshot: Snapshot) -> list[Answer
         bounds = snapshot.region.extended() if snapshot.extended and not regions else snapshot.region
         start, end = snapshot.region_at(place, bounds.within(bounds.context or snapshot.context_tokens))
         regions.append((max(start, low), min(end, high)))
-        began = asyncio.get_running_loop().time()
         answered = await source.rewrite(snapshot, situation, regions[-1], proposed)
         best = better(best, answered)
         if isinstance(answered, Judged) and answered.reason is None and _apart(answered, answers):
-            if within is None:
-                took = asyncio.get_running_loop().time() - began
-                answered = await whole_rename(source, snapshot, answered, proposed, took)
             answers.append(answered)
         if len(regions) > _PLACES or (answers and within is None):
             break

@@ -120,6 +120,10 @@ class Suggester(Listener):
         """
         self._answering.extended = tell
 
+    def tells_counts(self, tell: Callable[[str], None]) -> None:
+        """Call `tell` with a document's URI when more is known of how many edits the last answer about it has."""
+        self._answering.counted = tell
+
     # Requests.
 
     async def inline(self, uri: str, offset: int, trigger: Trigger, *, selected: Selected | None = None) -> Answer:

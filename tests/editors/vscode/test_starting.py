@@ -25,7 +25,7 @@ def test_without_the_program_one_message_says_how_to_get_it_and_a_virtual_enviro
     assert "Install it for this extension only?" in message
     workbench.until(lambda: ABSENT in workbench.status()[1], "the status says so, too")
     workbench.command("Calomel: Open the Guide")
-    workbench.until(lambda: "Install the program" in workbench.see("guide"), "the guide says how, too")
+    workbench.until(lambda: "Install the server" in workbench.see("guide"), "the guide says how, too")
     # The workspace gets a virtual environment with the program in it.
     workbench.program = workbench.files / ".venv" / "bin" / "calomel"
     workbench.install(SCRIPTED)

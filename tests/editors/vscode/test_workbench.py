@@ -425,10 +425,10 @@ def test_what_is_wrong_with_a_suggestion_is_kept_with_its_outcome(workbench: Wor
 
 def test_pages_and_menus_open(workbench: Workbench) -> None:
     workbench.command("Calomel: Open the Guide")
-    workbench.until(lambda: "The program is here" in workbench.see("guide"), "the guide")
+    workbench.until(lambda: "The server is ready" in workbench.see("guide"), "the guide")
     # A click there would install a second one.
-    assert "Install the program" not in workbench.see("guide")
-    assert all(step in workbench.see("guide") for step in ("Type", "Change something", "When it is silent"))
+    assert "Install the server" not in workbench.see("guide")
+    assert all(step in workbench.see("guide") for step in ("Type", "Change something", "When nothing appears"))
     line = "~/.local/share/calomel/venv/bin/pip install ./calomel"
     workbench.until(lambda: any(line in text for text in workbench.ask("frames")), "the lines to type, beside the step")
 
@@ -438,7 +438,7 @@ def test_pages_and_menus_open(workbench: Workbench) -> None:
     workbench.command("Calomel: Show What the Model Sees")
     workbench.until_tab("What the model sees")
     workbench.command("Calomel: Show Suggestion Statistics")
-    workbench.until_tab("What became of suggestions")
+    workbench.until_tab("Suggestion statistics")
     workbench.until(lambda: any("accepted" in text for text in workbench.see("texts")), "its numbers")
     workbench.command("Calomel: Menu")
     workbench.until(lambda: any("Snooze" in row for row in workbench.see("quickRows")), "the menu")

@@ -330,6 +330,18 @@ function M.detach(buf)
     end
 end
 
+--- The server knows how many edits there are beside the one that is shown: ask for that number.
+server.counted = function(uri)
+    local state = states[vim.api.nvim_get_current_buf()]
+    local s = state and state.shown
+    if s and s.kind == "edit" and not s.chain and not state.stale and uri == vim.uri_from_bufnr(state.buf) then
+        M.update(state.buf)
+        if state.shown == s and not state.due and not state.pending then
+            question.follow(state)
+        end
+    end
+end
+
 --- Ask now, as the user's key wants it.
 ---@param buf integer?
 ---@return boolean

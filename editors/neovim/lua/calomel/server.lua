@@ -89,6 +89,10 @@ local function on_silence(_, silence)
     end
 end
 
+--- Called with the URI of a document whose last answer is known to have more edits.
+---@type fun(uri: string)
+M.counted = function() end
+
 --- What the server wants the user to read, it says once.
 local function on_message(_, params)
     vim.notify(params.message, params.type <= 2 and vim.log.levels.WARN or vim.log.levels.INFO)
@@ -161,6 +165,9 @@ function M.enable()
         handlers = {
             ["calomel/status"] = on_status,
             ["calomel/silence"] = on_silence,
+            ["calomel/count"] = function(_, params)
+                M.counted(params.uri)
+            end,
             ["window/showMessage"] = on_message,
         },
         -- Every question sends what was typed before it; this is for changes that no question follows.

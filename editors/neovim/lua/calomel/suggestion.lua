@@ -272,7 +272,7 @@ function M.same(a, b)
     if a.ghost then
         return a.text == b.text and a.row == b.row and a.col == b.col
     end
-    return vim.deep_equal(a.hunks, b.hunks)
+    return vim.deep_equal(a.hunks, b.hunks) and vim.deep_equal(a.chain, b.chain)
 end
 
 --- UTF-16 units from the beginning of the item's text to the end of `piece`, which comes next.
