@@ -441,7 +441,7 @@ class Answering:
         if request.kind != "edit" or request.drafts is not None or not isinstance(answer, Judged):
             return
         hosted = self._source.filter.known["edit"].source.kind == "hosted"
-        usual = self.latency.quantile(0.5) or 0.0
+        usual = self.latency("edit").quantile(0.5) or 0.0
         if answer.maker == RENAME and "edit" in snapshot.info.kinds and usual <= _QUICK and not hosted:
             self._counting = asyncio.create_task(self._count(entry, answer, snapshot, document, document.revision))
 
