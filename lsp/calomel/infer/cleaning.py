@@ -152,7 +152,7 @@ def _joined(text: str, end: int, hole: Hole, *, whole: bool = True) -> str:
     made = apart(text, start, hole.prefix, hole.suffix, hole.language_id)
     if hole.judged and not _STANDS_APART.match(hole.suffix):
         made = made.rstrip() or made
-    return parted(made, hole.prefix, hole.suffix, hole.breaks) if whole else made
+    return parted(made, hole.prefix, hole.suffix, hole.language_id, hole.breaks) if whole else made
 
 
 def _joins_words(text: str, end: int, hole: Hole) -> bool:

@@ -39,8 +39,11 @@ def begun(text: str, prefix: str, suffix: str, language_id: str) -> str:
     return indented(text, prefix, suffix, language_id)
 
 
-# One blank parts two words; what stands behind more has a line of its own.
-_INDENTED: Final = re.compile(r"(?: {2,}|\t[ \t]*)\S")
+# One blank parts two words; what stands behind more, and is no operator or comment, has a line of its own.
+_INDENTED: Final = re.compile(r"( {2,}|\t[ \t]*)[\w\"'`()\[\]{}@<$&*!~]")
+_NO_CODE: Final = re.compile(r"\s*(?:#|//|/?\*|--|;|%|<!--)")
+# Lines whose indentation is compared.
+_AROUND: Final = 40
 
 
 def _line_end(prefix: str, suffix: str) -> str:
@@ -48,27 +51,45 @@ def _line_end(prefix: str, suffix: str) -> str:
     return found[0] if found else "\n"
 
 
+def _is_indented(rest: str, prefix: str, suffix: str) -> bool:
+    """Whether the rest of a line stands as other lines do, or within a block, and is not aligned with something."""
+    found = _INDENTED.match(rest)
+    above = [line for line in LINE_END.split(prefix[-FAR:])[-_AROUND:] if line.strip()]
+    below = [line for line in LINE_END.split(suffix[:FAR])[1:_AROUND] if line.strip()]
+    if found is None:
+        return False
+    inner = bool(above) and opens_block(above[-1]) and len(found[1]) > len(indent_of(above[-1]))
+    return inner or any(indent_of(line) == found[1] for line in (*above, *below))
+
+
 def is_other_line(prefix: str, suffix: str) -> bool:
     """Whether the cursor is before a line that is indented behind it: what is written there is another line."""
-    return not LINE_END.split(prefix[-FAR:])[-1].strip() and _INDENTED.match(suffix) is not None
+    head, rest = LINE_END.split(prefix[-FAR:])[-1], LINE_END.split(suffix[:FAR])[0]
+    return not head.strip() and _is_indented(rest, prefix, suffix)
 
 
-def parted(text: str, prefix: str, suffix: str, breaks: Callable[[str], object]) -> str:
+def parted(text: str, prefix: str, suffix: str, language_id: str, breaks: Callable[[str], object]) -> str:
     """An answer, with the line end that it lacks before the rest of the cursor's line, if that has to be another line.
 
     It has to where it is indented itself, behind several lines that began on a line of their own, and where only so
     the text is right (`breaks`, of a text in the hole).
     """
     rest, lines = LINE_END.split(suffix[:FAR])[0], LINE_END.split(text)
-    if not rest.strip() or not lines[-1].strip():
+    last = lines[-1]
+    if not rest.strip() or not last.strip() or last[-1] in " \t([" or _NO_CODE.match(last):
         return text
-    head, end, several = LINE_END.split(prefix[-FAR:])[-1], _line_end(prefix, suffix), len(lines) > 1
-    if is_other_line(prefix, suffix) or (_INDENTED.match(rest) and several):
-        return text.rstrip(" \t") + end
-    ended = several and not head.strip() and not has_to_go_on(lines[-1])
+    if has_to_go_on(last) or any(closer in ")]" for _, closer in unmatched(last, language_id)[0]):
+        return text
+    head, end = LINE_END.split(prefix[-FAR:])[-1], _line_end(prefix, suffix)
+    begins = len(lines) > 1 and not lines[0].strip()
+    if is_other_line(prefix, suffix) or (begins and _is_indented(rest, prefix, suffix)):
+        # The cursor may be within the indentation of what follows it.
+        inner = f"{text}{end}{'' if head.strip() else head}"
+        return f"{text}{end}" if breaks(inner) else inner
+    ended = len(lines) > 1 and not head.strip() and last[-1] in ";)]}"
     if not is_word(rest[0]) or not (ended or breaks(text)):
         return text
-    lined = f"{text.rstrip()}{end}{indent_of(head)}"
+    lined = f"{text}{end}{indent_of(head)}"
     return text if breaks(lined) else lined
 
 

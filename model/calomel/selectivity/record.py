@@ -61,8 +61,8 @@ _SIGNALS: Final[Mapping[str, float]] = {
 DOUBTS: Final[Mapping[SourceClass, Mapping[str, float]]] = {
     "fim": {
         "deletes_too_much": -1.5, "too_large": -1.5, "reverts_edit": -1.5, "resumes_undone": -1.5,
-        "reinserts_deleted": -1.5, "deletes_typed": -1.5, "names_neighbour": -0.2, "unbalanced": -2.0,
-        "unknown_name": -0.5, "unparsable": -1.5,
+        "reinserts_deleted": -1.5, "deletes_typed": -1.5, "names_neighbour": -0.2, "unbalanced": -3.0,
+        "unknown_name": -0.5, "unparsable": -2.5,
     },
     "edits": {
         "deletes_too_much": -0.3, "too_large": -0.8, "reverts_edit": -0.5, "resumes_undone": -0.8,
