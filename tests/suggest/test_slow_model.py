@@ -249,6 +249,9 @@ async def test_the_first_line_comes_before_the_rest() -> None:
         whole = suggestion(await ask(editor))
         assert (whole.id, whole.edits[0].text) == (first.id, model.text)
         assert (len(model.requests), model.cancelled) == (1, 0)
+        editor.type("sum(")
+        whole = suggestion(await ask(editor))
+        assert (whole.id, whole.edits[0].text) == (first.id, model.text.removeprefix("sum("))
         editor.suggester.accepted(whole.id)
         assert ("accepted", "by_command") in editor.outcomes.told
         assert "superseded" not in dict(editor.outcomes.told)
