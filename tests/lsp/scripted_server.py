@@ -1,8 +1,9 @@
 """The real language server over stdio, with a model that follows a script: started as a program by the tests.
 
 The script is a JSON file named by CALOMEL_TEST_SCRIPT: `{"fill": ..., "also": [...], "edit": ..., "seconds": ...,
-"error": ..., "loading_seconds": ..., "log_prob": ..., "ports": ..., "hub": ...}`. `fill` is the text for every hole,
-or an object from the end of the prefix to the text, and `also` are other texts for it. `edit` is an object of texts
+"error": ..., "loading_seconds": ..., "log_prob": ..., "pauses": ..., "ports": ..., "hub": ...}`. `fill` is the text
+for every hole, or an object from the end of the prefix to the text, and `also` are other texts for it. While it
+`pauses`, only the first line of a longer text is there. `edit` is an object of texts
 and what they become in the region. `ports` are those where a model server may run, each with a title; a model that is
 chosen there answers in the place of this one. `hub` is the address of a hub with a model that may be downloaded. What
 the model was asked is appended to the file named by CALOMEL_TEST_ASKED, one JSON object a line.
@@ -21,7 +22,7 @@ from typing import Any
 from tests.lsp.editor import SMALL, Script
 
 from calomel.families import recommended
-from calomel.infer.completer import CompleteAnswer, Completer, CompleteRequest, ModelInfo
+from calomel.infer.completer import FIRST_LINE, Candidate, CompleteAnswer, Completer, CompleteRequest, ModelInfo
 from calomel.infer.upstream import running
 from calomel.infer.upstream.completer import UpstreamCompleter
 from calomel.infer.upstream.exchange import Target
@@ -54,8 +55,15 @@ class FromFile(Script):
             fill = next((text for end, text in fill.items() if request.parts.prefix.endswith(end)), None)
         self.fill, self.also, self.edit = fill, tuple(told.get("also", ())), told.get("edit", {})
         self.error, self.log_prob = told.get("error"), told.get("log_prob", self.log_prob)
+        if self.fill is not None and "\n" in self.fill:
+            self._show(self.fill.partition("\n")[0])
+            while self._read().get("pauses"):  # noqa: ASYNC110 (of a file)
+                await asyncio.sleep(0.005)
         self.requests.clear()  # the tests read what was asked in the file; whoever measures memory keeps nothing here
         return await super().complete(request)
+
+    def _show(self, line: str) -> None:
+        FIRST_LINE.get()(CompleteAnswer((Candidate(line, (self.log_prob,)),), model="scripted"))
 
     async def info(self) -> ModelInfo:
         await asyncio.sleep(self._read().get("loading_seconds", 0))

@@ -226,10 +226,12 @@ async def test_a_question_by_key_ends_the_one_that_is_kept() -> None:
 
 @dataclass
 class Lines(ScriptedModel):
-    """Says its first line after `READS`, and the rest a second later."""
+    """Says its first line after `reads` seconds, and the rest `writes` seconds later."""
 
     text: str = "sum(items)\n    return total"
     said: str = ""
+    reads: float = READS
+    writes: float = 1.0
     time: Time = field(default_factory=Time)
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
@@ -238,11 +240,12 @@ class Lines(ScriptedModel):
         grows("")
         text = self.text.removeprefix(request.parts.prefix.rpartition("= ")[2])
         try:
-            await self.time.sleep(READS)
-            line = text.partition("\n")[0]
-            grows(line + "\n")
-            shows(CompleteAnswer((Candidate(line, (-0.01,)),), model="scripted"))
-            await self.time.sleep(1.0)
+            await self.time.sleep(self.reads)
+            line, end, _ = text.partition("\n")
+            grows(line + end)
+            if end:
+                shows(CompleteAnswer((Candidate(line, (-0.01,)),), model="scripted"))
+                await self.time.sleep(self.writes)
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
@@ -250,9 +253,11 @@ class Lines(ScriptedModel):
 
 
 @asynccontextmanager
-async def writing(said: str = "", *, extends: bool = True) -> AsyncIterator[tuple[Editor, Lines, list[str]]]:
+async def writing(
+    said: str = "", *, extends: bool = True, above: str = ""
+) -> AsyncIterator[tuple[Editor, Lines, list[str]]]:
     model, told = Lines(source="fim", said=said), list[str]()
-    async with editing("def f(items):\n    total = |\n", model=model, settings=NOW) as editor:
+    async with editing(f"{above}def f(items):\n    total = |\n", model=model, settings=NOW) as editor:
         model.time = editor.time
         if extends:
             editor.suggester.extends(lambda _, shown: told.append(shown))
@@ -276,23 +281,27 @@ async def test_the_first_line_comes_before_the_rest() -> None:
         whole = suggestion(await ask(editor))
         assert (whole.id, whole.edits[0].text) == (first.id, model.text)
         assert (len(model.requests), model.cancelled) == (1, 0)
+        editor.type("sum(")
+        whole = suggestion(await ask(editor))
+        assert (whole.id, whole.edits[0].text) == (first.id, model.text.removeprefix("sum("))
         editor.suggester.accepted(whole.id)
         assert ("accepted", "by_command") in editor.outcomes.told
         assert "superseded" not in dict(editor.outcomes.told)
 
 
-async def test_a_line_that_is_typed_along_is_extended() -> None:
+@pytest.mark.parametrize("typed", ["su", "sum("], ids=["typed", "taken"])
+async def test_a_line_of_which_a_piece_is_put_in_is_extended(typed: str) -> None:
     async with writing() as (editor, model, told):
         asking = asyncio.ensure_future(ask(editor))
         await settle()
         await editor.time.advance(READS)
         first = suggestion(await asking)
-        editor.type("su")
+        editor.type(typed)
         rest = suggestion(await ask(editor))
-        assert (rest.id, rest.edits[0].text) == (first.id, "m(items)")
+        assert (rest.id, rest.edits[0].text) == (first.id, "sum(items)".removeprefix(typed))
         await editor.time.advance(1.0)
         assert told == [first.id]
-        assert suggestion(await ask(editor)).edits[0].text == model.text.removeprefix("su")
+        assert suggestion(await ask(editor)).edits[0].text == model.text.removeprefix(typed)
 
 
 async def test_another_text_replaces_no_first_line() -> None:
@@ -315,3 +324,34 @@ async def test_an_editor_that_asks_once_gets_all_of_it() -> None:
         await editor.time.advance(1.0)
         assert suggestion(await asking).edits[0].text == model.text
         assert told == []
+
+
+async def test_the_rest_is_waited_for_where_answers_are_quick_otherwise() -> None:
+    async with writing() as (editor, model, told):
+        text, model.text, model.reads = model.text, "max(items)", 0.0
+        assert suggestion(await ask(editor)).edits[0].text == "max(items)"
+        model.text, model.reads = text, READS
+        editor.type("s")
+        asking = asyncio.ensure_future(ask(editor))
+        await settle()
+        await editor.time.advance(READS)
+        first = suggestion(await asking)
+        assert first.edits[0].text == "um(items)"
+        editor.type("u")
+        assert suggestion(await ask(editor)).id == first.id
+        await editor.time.advance(1.0)
+        assert told == [first.id]
+        assert model.cancelled == 0
+
+
+@pytest.mark.parametrize("_", range(8))
+async def test_all_of_it_is_shown_though_it_comes_with_its_first_line(_: int) -> None:
+    # So long a text is read in threads, which take turns as they like.
+    async with writing(above="# A comment.\n" * 4000) as (editor, model, told):
+        model.reads = model.writes = 0.0
+        shown = suggestion(await ask(editor))
+        async with asyncio.timeout(5):
+            while shown.edits[0].text != model.text and not told:  # noqa: ASYNC110 (of threads)
+                await asyncio.sleep(0.005)
+        assert told in ([], [shown.id])
+        assert suggestion(await ask(editor)).edits[0].text == model.text

@@ -9,7 +9,7 @@ import { firstUnspaced, Ghost } from "./ghost";
 import type { GhostItem } from "./ghost";
 import { Lines } from "./lines";
 import { asGhost } from "./placement";
-import type { Server } from "./server";
+import type { Extended, Server } from "./server";
 import { idOf } from "./suggestion";
 
 /** True while ghost text of ours should be on the screen. */
@@ -65,6 +65,7 @@ export class Inline implements vscode.Disposable {
   private document: vscode.TextDocument | null = null;
   private offer: { place: string; made: readonly Made[] } | null = null;
   private question: Question | null = null;
+  private next: Next | null = null;
   private latest = "";
   private left = "";
   private told: string | null = null;
@@ -185,7 +186,37 @@ export class Inline implements vscode.Disposable {
       return;
     }
     this.offer = { place, made };
-    await vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
+    await run("trigger");
+  }
+
+  /** The first line of a text is shown: ask for all of it, and show that in its place. */
+  async extend({ uri, id }: Extended): Promise<void> {
+    const editor = vscode.window.activeTextEditor;
+    const { next } = this;
+    if (next === null || editor?.document.uri.toString() !== uri.toString() || editor.selections.length > 1) {
+      return;
+    }
+    const { document } = editor;
+    const position = editor.selection.active;
+    const place = placeOf(document, position);
+    const waits = (): boolean => {
+      const isThere = vscode.window.activeTextEditor === editor && editor.selection.isEmpty;
+      // A question of the editor's own is answered with all of it.
+      return this.question === null && this.has(id) && isThere && placeOf(document, editor.selection.active) === place;
+    };
+    if (!waits()) {
+      return;
+    }
+    const context = { triggerKind: vscode.InlineCompletionTriggerKind.Automatic, selectedCompletionInfo: undefined };
+    const { token } = new vscode.CancellationTokenSource();
+    const answer = await Promise.resolve(next(document, position, context, token)).catch(() => null);
+    const made = this.prepared(document, position, itemsOf(answer));
+    if (!waits() || made[0]?.ghost.item.id !== id) {
+      return;
+    }
+    // Asked by command, the editor would keep what it shows as the first of two texts.
+    void run("hide");
+    await this.push(document, position, made);
   }
 
   /** Items are on their way to the screen. */
@@ -271,7 +302,7 @@ export class Inline implements vscode.Disposable {
   async dismiss(): Promise<boolean> {
     const id = this.id;
     this.clear();
-    await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
+    await run("hide");
     if (id !== null) {
       this.server?.tell("reject", id);
     }
@@ -286,7 +317,7 @@ export class Inline implements vscode.Disposable {
       await vscode.commands.executeCommand("type", { text: word });
     } else {
       const name = size === "word" ? "acceptNextWord" : "acceptNextLine";
-      await vscode.commands.executeCommand(`editor.action.inlineSuggest.${name}`);
+      await run(name);
     }
     // The first one that goes on with what was put in is the one of which a piece was taken.
     const after = this.ghosts[0];
@@ -313,6 +344,7 @@ export class Inline implements vscode.Disposable {
     next: Next,
   ): Question {
     const before = this.question;
+    this.next = next;
     const began = Date.now();
     const source = new vscode.CancellationTokenSource();
     const place = placeOf(document, position);
@@ -379,14 +411,14 @@ export class Inline implements vscode.Disposable {
     if (isCancelled(token) || placeOf(document, position) !== place) {
       return [];
     }
-    const items = answer instanceof vscode.InlineCompletionList ? answer.items : (answer ?? []);
+    const items = itemsOf(answer);
     if (items.length > 0) {
       this.answers.fire(Date.now() - began);
       if (this.server?.isHint(idOf(items[0]?.command)) === true) {
         this.marks(document, position.line);
         return [];
       }
-      const made = items.map((each) => this.prepare(document, position, each)).filter((each) => each !== null);
+      const made = this.prepared(document, position, items);
       if (made.length > 0) {
         return made;
       }
@@ -394,6 +426,20 @@ export class Inline implements vscode.Disposable {
     hasNoText();
     const made = await this.otherwise(asked);
     return made === null || isCancelled(token) ? [] : [made];
+  }
+
+  /** Whether the one text that the editor shows, or is about to show, is called so. */
+  private has(id: string): boolean {
+    const ghosts = this.offer?.made.map(({ ghost }) => ghost) ?? this.ghosts;
+    return ghosts.length === 1 && ghosts[0]?.item.id === id;
+  }
+
+  private prepared(
+    document: vscode.TextDocument,
+    position: vscode.Position,
+    items: readonly vscode.InlineCompletionItem[],
+  ): readonly Made[] {
+    return items.map((each) => this.prepare(document, position, each)).filter((each) => each !== null);
   }
 
   /** The server's item with our command in it; null where the editor would not show it. */
@@ -442,6 +488,10 @@ export interface Made {
   readonly ghost: Ghost;
 }
 
+function itemsOf(answer: Awaited<ReturnType<Next>>): readonly vscode.InlineCompletionItem[] {
+  return answer instanceof vscode.InlineCompletionList ? answer.items : (answer ?? []);
+}
+
 /** Whether an item goes on with an entry of the editor's menu: the editor shows no other while that is selected. */
 function goesOn(
   document: vscode.TextDocument,
@@ -462,6 +512,11 @@ function keyOf(document: vscode.TextDocument): string {
 
 function placeOf(document: vscode.TextDocument, { line, character }: vscode.Position): string {
   return `${keyOf(document)}:${line}:${character}`;
+}
+
+/** Run a command of the editor for its ghost text. */
+async function run(name: "trigger" | "hide" | "acceptNextWord" | "acceptNextLine"): Promise<void> {
+  await vscode.commands.executeCommand(`editor.action.inlineSuggest.${name}`);
 }
 
 function setContext(value: boolean): void {

@@ -21,6 +21,7 @@ import type { EditItem } from "./suggestion";
 const OPTIONS = {
   extensions: true,
   other_files: true,
+  extends: true,
   configuration_replaces: true,
   // What a workspace may not set is left out, see settings.ts.
   configuration_filtered: true,
@@ -44,6 +45,12 @@ export interface Fault {
   readonly remedy: "install" | "update" | "choose" | "restart" | "outage";
   /** What is said once per outage. */
   readonly outage?: number;
+}
+
+/** The text that is shown in a document goes on. */
+export interface Extended {
+  readonly uri: vscode.Uri;
+  readonly id: string;
 }
 
 interface Notice {
@@ -73,6 +80,9 @@ export class Server implements vscode.Disposable {
   private readonly counts = new vscode.EventEmitter<vscode.Uri>();
   /** The last answer about a document is known to have more edits. */
   readonly onCount = this.counts.event;
+  private readonly extensions = new vscode.EventEmitter<Extended>();
+  /** The next answer has all of a text whose first line was given. */
+  readonly onExtended = this.extensions.event;
   /** Something that the user must know. */
   readonly onFault = this.faults.event;
 
@@ -293,6 +303,7 @@ export class Server implements vscode.Disposable {
     this.changed.dispose();
     this.faults.dispose();
     this.counts.dispose();
+    this.extensions.dispose();
     this.output.dispose();
   }
 
@@ -338,6 +349,9 @@ export class Server implements vscode.Disposable {
     });
     client.onNotification("calomel/count", ({ uri }: { uri: string }) => {
       this.counts.fire(client.protocol2CodeConverter.asUri(uri));
+    });
+    client.onNotification("calomel/extended", ({ uri, id }: { uri: string; id: string }) => {
+      this.extensions.fire({ uri: client.protocol2CodeConverter.asUri(uri), id });
     });
     client.onNotification("calomel/silence", ({ uri, kind, reason, message }: Notice) => {
       const key = client.protocol2CodeConverter.asUri(uri).toString();

@@ -56,6 +56,9 @@ export class Watch implements vscode.Disposable {
       server.onCount((uri) => {
         this.counted(uri);
       }),
+      server.onExtended((extended) => {
+        void this.inline.extend(extended);
+      }),
       window.onDidChangeTextEditorVisibleRanges(({ textEditor }) => {
         this.preview.moved(textEditor);
       }),

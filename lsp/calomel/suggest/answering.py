@@ -301,6 +301,9 @@ class Answering:
         decision = await self._source.first_line(snapshot, answer)
         if not isinstance(decision, Judged) or decision.reason is not None or not self._is_current(request):
             return Silence.of(SilenceReason.STALE)
+        if self.flight.running is None:
+            # All of it came meanwhile.
+            return Silence.of(SilenceReason.SUPERSEDED)
         window = region_around(snapshot.text, request.offset, RegionBounds())
         entry = Entry(request.kind, request.offset, decision, window, model=snapshot.info.id)
         result = self._offered(request, entry)

@@ -298,19 +298,24 @@ class ModelRun:
 
     @property
     def place(self) -> int | None:
-        """Where the cursor is if all that has changed since was typed there, in one line, as the answer begins."""
+        """Where the cursor is if all that has changed since was put in there, in one line, as the answer begins."""
         request, at = self.request, self.request.offset
         changes = request.document.since(self.revision)
         if changes is None or request.kind != "fill" or request.selected is not None:
             return None
         for logged in changes:
             change = logged.change
-            typed = logged.origin is Origin.TYPED and not change.removed and change.start == at
+            typed = logged.origin in {Origin.TYPED, Origin.PREDICTED} and not change.removed and change.start == at
             if not typed or "\n" in change.inserted or "\r" in change.inserted:
                 return None
             at += len(change.inserted)
         since, grown = request.document.text[request.offset : at], self.grown or ""
         return at if grown.startswith(since) or since.startswith(grown) else None
+
+    @property
+    def extends(self) -> bool:
+        """Whether its first line was given, and nothing else was typed since."""
+        return self.line.done() and self.place is not None
 
     def grows(self, text: str) -> None:
         """The model's answer begins with `text`: the work ends where that is not what was typed meanwhile."""
@@ -370,7 +375,7 @@ class SingleFlight:
     def look(self) -> None:
         """A document has changed: work that nobody waits for ends where it is of no use any more."""
         run = self.running
-        if run is not None and run.owner is None and not self._keeps(run):
+        if run is not None and run.owner is None and not run.extends and not self._keeps(run):
             run.task.cancel()
 
     def closed(self, document: Document) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import time
 from typing import Any
 
 import pytest
@@ -297,3 +298,45 @@ def test_without_others_the_key_does_what_it_did(neovim: Neovim) -> None:
     neovim.type("<M-]>")
     assert neovim.text().endswith("x = mapped")
     neovim.lua("vim.keymap.del('i', '<M-]>')")
+
+
+WHOLE = f"{SUM}\n\n\ndef sub(a, b):\n    return a - b"
+
+
+def writing(neovim: Neovim) -> None:
+    """The first line of a longer text is shown."""
+    neovim.offered(SUM, HEAD, "jAre", fill={"    re": WHOLE}, pauses=True)
+
+
+def test_the_first_line_is_shown_while_the_model_writes_the_rest(neovim: Neovim) -> None:
+    writing(neovim)
+    asked, seen = len(neovim.asked()), {neovim.ghost()}
+    neovim.script(fill=WHOLE)
+    while WHOLE not in seen:
+        seen.add(neovim.ghost())
+    assert seen == {SUM, WHOLE}
+    assert len(neovim.asked()) == asked
+    with neovim.learns("accepted"):
+        neovim.type("<M-l>")
+        neovim.until_text(f"{HEAD[:-1]}re{WHOLE}")
+
+
+def test_the_rest_comes_behind_what_was_typed_along(neovim: Neovim) -> None:
+    writing(neovim)
+    neovim.type("turn")
+    neovim.until_ghost(" a + b")
+    neovim.settle()
+    neovim.script()
+    neovim.until_ghost(WHOLE.removeprefix("turn"))
+
+
+@pytest.mark.parametrize("keys", ["x", "<Up>", "<C-]>"], ids=["against", "away", "rejected"])
+def test_the_rest_of_what_is_gone_is_not_shown(neovim: Neovim, keys: str) -> None:
+    writing(neovim)
+    neovim.type(keys)
+    neovim.until_ghost("")
+    neovim.script()
+    # As long as the rest takes where it is shown.
+    time.sleep(0.2)
+    neovim.settle()
+    assert neovim.ghost() == ""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,6 +15,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 RENAMED = FAR.replace("old = 1", "new = 1")
 DONE = RENAMED.replace("print(old)", "print(new)")
 LAST = 10
+# What goes on behind its first line, and the time in which the rest would be shown.
+WHOLE = "turn a + b\n\n\ndef sub(a, b):\n    return a - b"
+REST_SECONDS = 0.5
 
 
 def until_gone(workbench: Workbench) -> None:
@@ -484,3 +488,47 @@ def test_rejected_it_is_gone(workbench: Workbench) -> None:
     with workbench.learns("rejected"):
         workbench.press("Escape")
         workbench.until(lambda: not workbench.decorations(), "it is gone")
+
+
+def writing(workbench: Workbench, *, seconds: float = 0) -> None:
+    """The first line of a longer text is shown."""
+    workbench.offered(HEAD, (2, 5), "re", "turn a + b", fill={"    re": WHOLE}, pauses=True, seconds=seconds)
+
+
+# The editor stops waiting after 0.75 s.
+@pytest.mark.parametrize("seconds", [0, 1.5])
+def test_the_first_line_is_shown_while_the_model_writes_the_rest(workbench: Workbench, seconds: float) -> None:
+    writing(workbench, seconds=seconds)
+    asked = len(workbench.asked())
+    workbench.script()
+    workbench.until_ghost(WHOLE)
+    assert len(workbench.asked()) == asked
+    with workbench.learns("accepted"):
+        workbench.press("Tab")
+        workbench.until_saved(f"{HEAD[:-1]}re{WHOLE}\n")
+
+
+def test_all_of_it_is_taken_word_by_word(workbench: Workbench) -> None:
+    writing(workbench)
+    workbench.script()
+    workbench.until_ghost(WHOLE)
+    workbench.press("Control+ArrowRight")
+    workbench.until_ghost(WHOLE.removeprefix("turn"))
+
+
+def test_the_rest_comes_behind_what_was_typed_along(workbench: Workbench) -> None:
+    writing(workbench)
+    workbench.type("turn")
+    workbench.until_ghost(" a + b")
+    workbench.script()
+    workbench.until_ghost(WHOLE.removeprefix("turn"))
+
+
+@pytest.mark.parametrize("key", ["x", "ArrowUp", "Escape"], ids=["against", "away", "rejected"])
+def test_the_rest_of_what_is_gone_is_not_shown(workbench: Workbench, key: str) -> None:
+    writing(workbench)
+    workbench.press(key)
+    workbench.until_ghost("")
+    workbench.script()
+    time.sleep(REST_SECONDS)
+    assert workbench.ghost() == ""

@@ -342,6 +342,18 @@ server.counted = function(uri)
     end
 end
 
+--- The first line of a text is shown: ask for all of it.
+server.extended = function(uri, id)
+    local state = states[vim.api.nvim_get_current_buf()]
+    local s = state and state.shown
+    if s and s.id == id and uri == vim.uri_from_bufnr(state.buf) then
+        M.update(state.buf)
+        if state.shown == s and not state.due and not state.pending then
+            question.ask(state, question.AUTOMATIC)
+        end
+    end
+end
+
 --- Ask now, as the user's key wants it.
 ---@param buf integer?
 ---@return boolean

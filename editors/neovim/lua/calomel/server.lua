@@ -93,6 +93,10 @@ end
 ---@type fun(uri: string)
 M.counted = function() end
 
+--- Called with the URI of a document and the name of a text whose first line was given: the next answer has all of it.
+---@type fun(uri: string, id: string)
+M.extended = function() end
+
 --- What the server wants the user to read, it says once.
 local function on_message(_, params)
     vim.notify(params.message, params.type <= 2 and vim.log.levels.WARN or vim.log.levels.INFO)
@@ -156,6 +160,8 @@ function M.enable()
             -- Another model may have been chosen since.
             -- What is pushed is the user's choice of a model; nothing of a workspace's is.
             local own = { extensions = true, other_files = true, configuration_filtered = true }
+            -- Neovim's own inline completion asks no second time.
+            own.extends = config.own()
             params.initializationOptions = { calomel = vim.tbl_extend("force", config.current.settings, own) }
         end,
         capabilities = {
@@ -167,6 +173,9 @@ function M.enable()
             ["calomel/silence"] = on_silence,
             ["calomel/count"] = function(_, params)
                 M.counted(params.uri)
+            end,
+            ["calomel/extended"] = function(_, params)
+                M.extended(params.uri, params.id)
             end,
             ["window/showMessage"] = on_message,
         },
