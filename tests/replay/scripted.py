@@ -22,7 +22,7 @@ from calomel.replay.opportunity import LogResult, Opportunity, ReplayOptions, Sh
 from calomel.replay.player import Player
 from calomel.selectivity.sample import Reaction
 
-INFO = ModelInfo("scripted", "0", ("fill",), 4096, 2048, None, "0")
+INFO = ModelInfo("scripted", "0", ("fill",), 4096, 2048, None, "0", source="small")
 
 
 @dataclass
