@@ -75,10 +75,11 @@ class Ledger:
         Editors apply an edit of several places one by one.
         """
         accepted: list[Offer] = []
-        following = self._following.get(uri, ())
-        left = rebase(following, change, kind="edit")
-        nearer = left is not None and len(left) < len(following)
-        self._following[uri] = left or ()
+        following, nearer = self._following.get(uri, ()), False
+        if following:
+            left = rebase(following, change, kind="edit")
+            nearer = left is not None and len(left) < len(following)
+            self._following[uri] = left or ()
         for offer in list(self._open(uri)):
             left = rebase(offer.edits, change, kind=offer.outcome.kind)
             accepting = offer.is_accepted(change, left)
