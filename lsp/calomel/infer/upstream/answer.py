@@ -40,10 +40,11 @@ class Answer:
     def take(self, piece: Piece, floor: float | None = None) -> None:
         """Add a piece; or end before it, if with it the joint log-probability of the text falls below `floor`, in nats.
 
-        What the answer owes counts as certain. One piece without log-probabilities, and nothing is unlikely any more.
+        A piece that begins with what the answer owes counts as certain: of the words that begin as the one at the
+        cursor, the model hardly ever means another one. One piece without log-probabilities, and nothing is unlikely.
         """
         with_it = self.whole + piece.text
-        if piece.text and len(with_it) > len(self.owed):
+        if piece.text and len(self.whole) >= len(self.owed):
             self.joint += sum(min(0.0, value) for value in piece.log_probs) if piece.is_scored else nan
         if floor is not None and self.joint < floor and with_it.startswith(self.owed):
             self.whole = max(self.owed, self.whole[: sure_end(self.whole, piece.text)], key=len)
@@ -90,11 +91,14 @@ class Answer:
         return sum(max(len(piece.log_probs), 1) for _, piece in self.own_pieces)
 
     def log_probs(self, length: int) -> tuple[float, ...]:
-        """Those of the tokens that start in the first `length` characters; empty if any is missing or NaN."""
+        """Those of the tokens that start in the first `length` characters; empty if any is missing or NaN.
+
+        A token that begins with what the answer owes is certain.
+        """
         values: list[float] = []
         for at, piece in self.own_pieces:
             if at < length:
                 if not piece.is_scored:
                     return ()
-                values += [min(0.0, value) for value in piece.log_probs]
+                values += [min(0.0, value) if at >= 0 else 0.0 for value in piece.log_probs]
         return tuple(values)
