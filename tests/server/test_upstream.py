@@ -192,12 +192,13 @@ def test_an_answer_ends_where_its_model_is_unsure(name: str, asked: Open) -> Non
     assert own(-0.05) == ("", (), "unlikely")
 
 
-def test_the_word_at_the_cursor_is_certain(asked: Open) -> None:
-    play = Play(tokens=(" total", "(", "items"), log_probs=(-3.0, -0.1, -2.0), models=("llama",), marks=())
+@pytest.mark.parametrize(("first", "said"), [(-1.0, ("tal(", (0.0, -0.1))), (-3.0, ("", ()))], ids=["meant", "forced"])
+def test_the_word_at_the_cursor_is_certain(first: float, said: tuple[str, tuple[float, ...]], asked: Open) -> None:
+    play = Play(tokens=(" total", "(", "items"), log_probs=(first, -0.1, -2.0), models=("llama",), marks=())
     play.failing["/infill"] = (501, NO_TOKENS)
     request = CompleteRequest("fill", PromptParts(path="a.py", prefix="x = to", suffix="\n"), max_tokens=16, floor=-0.7)
     found = completed(asked("llama.cpp", play), request).candidates[0]
-    assert (found.text, found.log_probs, found.finish_reason) == ("tal(", (0.0, -0.1), "unlikely")
+    assert (found.text, found.log_probs, found.finish_reason) == (*said, "unlikely")
 
 
 @pytest.mark.parametrize("name", TOLD)

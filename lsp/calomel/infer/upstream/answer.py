@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import nan
+from math import log, nan
+from typing import Final
 
 from calomel.infer.completer import FinishReason, sure_end
 from calomel.infer.upstream.adapter import Piece
@@ -40,12 +41,13 @@ class Answer:
     def take(self, piece: Piece, floor: float | None = None) -> None:
         """Add a piece; or end before it, if with it the joint log-probability of the text falls below `floor`, in nats.
 
-        A piece that begins with what the answer owes counts as certain: of the words that begin as the one at the
-        cursor, the model hardly ever means another one. One piece without log-probabilities, and nothing is unlikely.
+        A piece that begins with what the answer owes counts as certain, if the model would have written it unasked: of
+        the words that begin as the one at the cursor, it hardly ever means another one. One piece without
+        log-probabilities, and nothing is unlikely.
         """
         with_it = self.whole + piece.text
-        if piece.text and len(self.whole) >= len(self.owed):
-            self.joint += sum(min(0.0, value) for value in piece.log_probs) if piece.is_scored else nan
+        if piece.text and len(with_it) > len(self.owed):
+            self.joint += sum(self._of(piece, len(self.whole) - len(self.owed))) if piece.is_scored else nan
         if floor is not None and self.joint < floor and with_it.startswith(self.owed):
             self.whole = max(self.owed, self.whole[: sure_end(self.whole, piece.text)], key=len)
             self.finish = "unlikely"
@@ -93,12 +95,22 @@ class Answer:
     def log_probs(self, length: int) -> tuple[float, ...]:
         """Those of the tokens that start in the first `length` characters; empty if any is missing or NaN.
 
-        A token that begins with what the answer owes is certain.
+        A token that begins with what the answer owes is certain, if the model would have written it unasked.
         """
         values: list[float] = []
         for at, piece in self.own_pieces:
             if at < length:
                 if not piece.is_scored:
                     return ()
-                values += [min(0.0, value) if at >= 0 else 0.0 for value in piece.log_probs]
+                values += self._of(piece, at)
         return tuple(values)
+
+    @staticmethod
+    def _of(piece: Piece, at: int) -> list[float]:
+        """The log-probabilities of a piece that begins `at` characters behind what is owed."""
+        values = [min(0.0, value) for value in piece.log_probs]
+        return [0.0 if at < 0 and value > _UNASKED else value for value in values]
+
+
+# A word that has to begin as the one at the cursor may be one that the model would never have written.
+_UNASKED: Final = log(0.1)
