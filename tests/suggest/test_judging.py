@@ -68,6 +68,13 @@ async def test_text_is_shown_as_far_as_its_model_is_sure(
             assert editor.model.requests[-1].floor is None
 
 
+async def test_a_canvas_without_a_calibrator_has_no_floor() -> None:
+    async with editing("total = |\n", settings=NOW) as editor:
+        editor.model.source = "small"
+        await editor.inline()
+        assert editor.model.requests[0].floor is None
+
+
 async def test_how_sure_a_model_has_to_be_follows_the_settings() -> None:
     floors = []
     for wanted in ("quiet", "balanced", "eager", 0.9):

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from copy import copy
 from dataclasses import dataclass, fields, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Self
 
 from calomel.engine import CanvasState, Constraint, DeadlineExceededError, Priority, Request, Result, SamplingParams
@@ -387,17 +388,12 @@ class Filler:
 
     def _sure(self, request: FillRequest, result: Result, owed: int) -> int:
         """How many tokens of an answer, beyond those `owed`, its floor leaves; all of them without one."""
-        floor, joint = self._floor(request), 0.0
-        scores = result.log_probs[owed:]
-        if floor is None or (not self.generation.causal and (result.end_log_prob is not None or sum(scores) >= floor)):
+        floor, scores = self._floor(request), result.log_probs[owed:]
+        if floor is None:
             return MAX_TOKENS
         if not self.generation.causal:
-            return 0
-        for count, score in enumerate(scores):
-            joint += score
-            if joint < floor:
-                return count
-        return MAX_TOKENS
+            return 0 if result.end_log_prob is None and sum(scores) < floor else MAX_TOKENS
+        return next((count for count, joint in enumerate(accumulate(scores)) if joint < floor), MAX_TOKENS)
 
     # Results.
 

@@ -54,10 +54,10 @@ def _line_end(prefix: str, suffix: str) -> str:
 def _is_indented(rest: str, prefix: str, suffix: str) -> bool:
     """Whether the rest of a line stands as other lines do, or within a block, and is not aligned with something."""
     found = _INDENTED.match(rest)
-    above = [line for line in LINE_END.split(prefix[-FAR:])[-_AROUND:] if line.strip()]
-    below = [line for line in LINE_END.split(suffix[:FAR])[1:_AROUND] if line.strip()]
     if found is None:
         return False
+    above = [line for line in LINE_END.split(prefix[-FAR:])[-_AROUND:] if line.strip()]
+    below = [line for line in LINE_END.split(suffix[:FAR])[1:_AROUND] if line.strip()]
     inner = bool(above) and opens_block(above[-1]) and len(found[1]) > len(indent_of(above[-1]))
     return inner or any(indent_of(line) == found[1] for line in (*above, *below))
 

@@ -247,9 +247,12 @@ class SuggestionFilter:
         """The least joint log-probability, in nats, of text for the cursor that may be shown; None for no limit."""
         if self.audit or (trigger is Trigger.EXPLICIT and not self.strict):
             return None
-        fitted = self.known["fill"].calibrator.kinds.get("fill")
+        known = self.known["fill"]
+        fitted = known.calibrator.kinds.get("fill")
         if fitted is None:
-            return math.log(max(_LEAST, self.threshold("fill", language_id, causal=True)))
+            # Canvases of our own that no fit knows are written to their end.
+            causal = known.source.kind != "small"
+            return math.log(max(_LEAST, self.threshold("fill", language_id, causal=True))) if causal else None
         wanted = self._wanted(language_id)
         return fitted.floors.get(wanted) if isinstance(wanted, str) else None
 
