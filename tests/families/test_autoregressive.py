@@ -24,7 +24,7 @@ from calomel.families.generation import generation_of
 from calomel.families.loading import load_decoder
 from calomel.families.plan import open_engine
 from calomel.families.table import find
-from calomel.infer.completer import CANVAS, CompleteRequest, Draft
+from calomel.infer.completer import CANVAS, Candidate, CompleteRequest, Draft
 from calomel.infer.in_process import describe, open_filler
 from calomel.prompts.next_edit import EDIT_FORMATS
 from calomel.prompts.parts import EditRegion, Excerpt, PromptParts
@@ -320,3 +320,29 @@ async def test_drafts_for_a_hole_are_judged(tmp_path: Path, checkpoint: Checkpoi
     assert "a + b".startswith(draft.text)
     # The end of an answer in a block stands behind the fence.
     assert (draft.end_log_prob is None) >= (checkpoint is QWEN3)
+
+
+@pytest.mark.parametrize("drafts", [(), (Draft("a + b", "sibling"),)], ids=["alone", "beside a draft"])
+@pytest.mark.parametrize("checkpoint", [QWEN2, LLAMA])
+async def test_a_text_ends_before_the_token_that_makes_it_unlikely(
+    tmp_path: Path, checkpoint: Checkpoint, drafts: tuple[Draft, ...]
+) -> None:
+    filler = open_filler(checkpoint.write(tmp_path), dtype="float32", cache_tokens=4096)
+    parts = PromptParts(path="add.py", prefix="def add(a, b):\n    return ", suffix="\n\nadd(1, 2)\n")
+    request = CompleteRequest("fill", parts, max_tokens=12, drafts=drafts)
+
+    async def own(floor: float | None) -> Candidate:
+        answer = await filler.complete(replace(request, floor=floor))
+        return next(each for each in answer.candidates if each.maker == CANVAS)
+
+    whole = await own(None)
+    least = sum(whole.log_probs[:3]) - 1e-3
+    cut, none = await own(least), await own(-1e-6)
+    filler.close()
+
+    assert len(whole.log_probs) > 3
+    assert cut.finish_reason == none.finish_reason == "unlikely"
+    assert whole.text.startswith(cut.text)
+    assert len(cut.text) < len(whole.text)
+    assert sum(cut.log_probs) >= least
+    assert none.text == ""
