@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 import zstandard
+from tests.engine.test_attention import whole
 
 from calomel.bench import load, speed
 from calomel.bench.holes import KINDS, REST_OF_LINE, SEVERAL_LINES, make_holes
@@ -22,7 +23,6 @@ from calomel.bench.keystrokes import run_keystrokes
 from calomel.bench.model import LEFT_TO_RIGHT, Attempt, Contender, Served, open_model
 from calomel.bench.speed import Bare, SpeedOptions, measure_speed, measure_steps, run_speed
 from calomel.engine import Engine
-from calomel.engine.attention import Piece, forward
 from calomel.families.loading import load_checkpoint
 from calomel.report.heldout import BenchDataError, HeldoutFile, Hole, read_heldout
 from calomel.report.running import Progress
@@ -235,9 +235,7 @@ def test_the_bare_forward_tells_what_the_engine_tells(checkpoint: Path) -> None:
     window = network.config.sliding_window or 0
     for size in (window - 1, window + 5, 3 * window + 2):
         ids = [token % 200 for token in range(3, 3 + size)]
-        piece = Piece(ids, None, 0, causal=True, read=[size - 1])
-        with torch.inference_mode():
-            torch.testing.assert_close(Bare(network, compiled=False)(ids), forward(network, [piece])[0])
+        torch.testing.assert_close(Bare(network, compiled=False)(ids), whole(network, ids, read=[size - 1])[0])
 
 
 PLACE = load.Place("before", "behind", "typed")

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 from tests.engine.conftest import CONFIG, END, MASK, Context, Start
-from tests.engine.test_attention import FakeFlash, canvas, encode, room
+from tests.engine.test_attention import encode, forward
 from tests.families.reference.dense import whole_logits
 
 from calomel.engine import DiffusionConfig, ModelConfig, Request, Transformer
-from calomel.engine.attention import Piece, forward
+from calomel.engine.attention import Piece
 
 BLOCK = 8
 HOW: dict[str, Any] = {"max_new_tokens": 20, "canvas_length": BLOCK, "policy": "threshold:0.2", "max_steps": BLOCK}
@@ -45,21 +45,13 @@ def test_whole_blocks_that_contexts_share_are_found_and_change_no_answer(
     assert reused[2:] == [40, 40, 24]
 
 
-def test_flash_attention_takes_the_canvases_and_leaves_long_contexts(model: Transformer, context: Context) -> None:
-    flash = FakeFlash()
+def test_canvases_behind_typed_blocks_equal_the_whole_forward(model: Transformer, context: Context) -> None:
     ids = [*context[:48], *[MASK] * BLOCK]
+    table = encode(model, context[:40], chunk=BLOCK)
 
-    plain = encode(model, context[:48])
-    (table,) = room(model, 256, size=256)
-    encode(model, context[:48], flash=flash, table=table)
-    assert not flash.calls
     typed = Piece(context[40:48], table, 40, causal=True, read=[7])
-    actual = forward(model, [typed, canvas(table, ids[48:])], flash)
+    actual = forward(model, [typed, Piece(ids[48:], table, 48, causal=False, read=range(BLOCK))])
 
-    assert {causal for causal, _, _ in flash.calls} == {False}
-    for here, there in ((table.pool.keys, plain.pool.keys), (table.pool.values, plain.pool.values)):
-        own, other = here[:, :, :48], [there[:, :, run] for run in plain.runs(0, 48)]
-        torch.testing.assert_close(own, torch.cat(other, dim=2), atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(actual, whole_logits(model, ids, BLOCK)[47:], atol=1e-5, rtol=1e-5)
 
 

@@ -29,7 +29,7 @@ def held(table: Lease, length: int) -> list[float]:
     """The rows that a table has, read where they are; values are the negative keys."""
     runs = table.runs(0, length)
     keys, values = (
-        [row for run in runs for row in pool[1, 0, run, 1].tolist()] for pool in (table.pool.keys, table.pool.values)
+        [row for run in runs for row in pool[1][0, run, 1].tolist()] for pool in (table.pool.keys, table.pool.values)
     )
     assert values == [-key for key in keys]
     return keys
@@ -47,7 +47,8 @@ def begin(cache: PrefixCache, tokens: Context, chunk: int = 100, keep: float = 1
                 (at, float(rows[at]) if at < stop else 0.5) for at in range(table.length, stop + 2) if at < len(rows)
             ):
                 (place,) = table.runs(at, at + 1)
-                table.pool.keys[:, :, place], table.pool.values[:, :, place] = row, -row
+                for keys, values in zip(table.pool.keys, table.pool.values, strict=True):
+                    keys[:, place], values[:, place] = row, -row
             table.length = stop
             cache.store(table, tokens)
     except CacheFullError:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.engine.conftest import Context, Start
+import torch
+from tests.engine.conftest import Context, Start, random
+from torch import Tensor
 
-from calomel.engine import CanvasState, Engine, EngineStoppedError, Handle, Request
+from calomel.engine import CanvasState, Engine, EngineStoppedError, Handle, ModelConfig, Priority, Request, Transformer
 from calomel.engine.decoder import StepReport
-from calomel.engine.errors import CacheFullError, RequestCancelledError
+from calomel.engine.errors import ContextTooLongError, RequestCancelledError, RequestFailedError
 
 
 class Gate:
@@ -101,35 +104,90 @@ def test_a_waiting_request_is_cancelled_without_a_forward(gated: Gated, gate: Ga
     assert len(gate.reports) <= 1 + 3
 
 
-def test_a_request_that_the_cache_has_no_room_for_is_refused_and_the_others_go_on(
-    gated: Gated, gate: Gate, context: Context
-) -> None:
+def test_a_request_that_could_never_fit_is_refused_at_once(gated: Gated, gate: Gate, context: Context) -> None:
     engine = gated(cache_tokens=160, page_size=4, prefill_chunk=64)
+    gate.open()
     ask = Request(context, 4, 4)
-    large, others = engine.submit(replace(ask, context=context * 3)), list[Handle]()
-    gate.before[2] = lambda: others.extend(engine.submit(replace(ask, context=context[start:])) for start in range(3))
+
+    with pytest.raises(ContextTooLongError, match="room for 160"):
+        engine.submit(replace(ask, context=context * 3))
+    assert engine.submit(ask).result(60).finish_reason in {"stop", "length"}
+
+
+def test_work_in_the_background_takes_no_room_from_an_answer(gated: Gated, gate: Gate, context: Context) -> None:
+    engine = gated(cache_tokens=320, page_size=4)
+    first, later = engine.submit(slowly(context, 40)), list[Handle]()
+    behind = slowly(context[::-1], 40, priority=Priority.BACKGROUND, client="another")
+    gate.before[2] = lambda: later.append(engine.submit(behind))
     gate.open()
 
-    with pytest.raises(CacheFullError, match="holds 160 tokens"):
-        large.result(60)
-    assert all(other.result(60).finish_reason in {"stop", "length"} for other in others)
+    assert len(first.result(60).ids) == 40
+    assert len(later[0].result(60).ids) == 40
 
 
-def test_a_failing_thread_reaches_every_waiting_request(gated: Gated, gate: Gate, context: Context) -> None:
-    def fail() -> None:
-        raise MemoryError
-
-    gate.before[1] = fail
+def test_a_failing_thread_reaches_every_waiting_request(
+    gated: Gated, gate: Gate, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = gated(max_batch=1)
     handles = [engine.submit(Request(context, 6, 6)) for _ in range(3)]
+    monkeypatch.setattr(engine.decoder, "fits", fail)
     gate.open()
 
-    for handle in handles:
+    for handle in handles[1:]:
         with pytest.raises(EngineStoppedError, match="MemoryError") as caught:
             handle.result(60)
         assert isinstance(caught.value.__cause__, MemoryError)
     with pytest.raises(EngineStoppedError, match="MemoryError"):
         engine.submit(Request(context, 6, 6))
+
+
+def fail(*_: Any) -> Any:
+    raise MemoryError
+
+
+class Faulty(Transformer):
+    """Its forward runs out of memory where it reads the token `bad`."""
+
+    bad = 93
+
+    def forward(self, ids: Tensor, *rest: Any) -> Tensor:
+        if self.bad in ids.tolist():
+            raise torch.OutOfMemoryError("out of memory")
+        return super().forward(ids, *rest)
+
+
+def without_numbers(config: ModelConfig) -> Transformer:
+    """What reads `Faulty.bad` is no number, nor what comes after it."""
+    model = random(Transformer(replace(config, tie_word_embeddings=False)))
+    model.embed_tokens.weight[Faulty.bad] = math.nan
+    return model
+
+
+@pytest.mark.parametrize("said", ["out of memory", "not finite numbers"])
+def test_a_failing_forward_ends_its_own_request_alone(
+    config: ModelConfig, start: Start, gate: Gate, context: Context, said: str
+) -> None:
+    model = without_numbers(config) if said == "not finite numbers" else random(Faulty(config))
+    engine = start(model, observe=gate)
+    asked = [slowly(context, 8), slowly(context[5:], 8), slowly((*context[:20], Faulty.bad), 8)]
+    handles = [engine.submit(each) for each in asked]
+    gate.open()
+
+    with pytest.raises(RequestFailedError, match=said):
+        handles[2].result(60)
+    found = [handle.result(60).ids for handle in handles[:2]]
+    assert found == [start(model).submit(each).result(60).ids for each in asked[:2]]
+    assert engine.submit(slowly(context[::-1], 8)).result(60).ids
+
+
+def test_an_engine_leaves_the_threads_of_others_alone(start: Start, model: Any, context: Context) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        start(model, threads=1).submit(slowly(context, 4)).result(60)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_closing_ends_what_is_not_done(gated: Gated, gate: Gate, context: Context) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from torch import Tensor
 from calomel.engine import SamplingParams
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.policies import LeftToRight, Paced, RevealPolicy, parse_policy
-from calomel.engine.sampling import Choice, Counts, Draw, choose, count_tokens, penalise, sample
+from calomel.engine.sampling import LOWEST, Told, count_tokens, penalise, sample, tell
 
 
 def policy(text: str) -> RevealPolicy:
@@ -24,43 +25,30 @@ def policy(text: str) -> RevealPolicy:
 
 
 @pytest.mark.parametrize(
-    ("text", "told", "hidden", "revealed"),
+    ("text", "told", "revealed"),
     [
-        ("threshold:0.9", [0.95, 0.5, 0.9, 0.89], [], [0, 2]),
-        ("threshold", [0.2, 0.5, 0.4, 0.1], [], [1]),
-        ("prefix:0.9", [0.1, 0.95, 0.9, 0.89], [], [0, 1, 2]),
-        ("prefix", [0.1, 0.2, 0.95, 0.95], [], [0]),
-        ("prefix:0.9", [0.1, 0.2, 0.1, 0.95], [0, 2], [1, 3]),
-        ("fixed:2", [0.1, 0.3, 0.2, 0.05], [], [1, 2]),
-        ("fixed:9", [0.1, 0.3, 0.2, 0.05], [], [0, 1, 2, 3]),
-        *((each, [0.5] * 4, [0, 1, 2, 3], []) for each in ("threshold:0", "fixed:3", "prefix:0")),
+        ("threshold:0.9", [0.95, 0.5, 0.9, 0.89], [0, 2]),
+        ("threshold", [0.2, 0.5, 0.4, 0.1], [1]),
+        ("prefix:0.9", [0.1, 0.95, 0.9, 0.89], [0, 1, 2]),
+        ("prefix", [0.1, 0.2, 0.95, 0.95], [0]),
+        ("fixed:2", [0.1, 0.3, 0.2, 0.05], [1, 2]),
+        ("fixed:9", [0.1, 0.3, 0.2, 0.05], [0, 1, 2, 3]),
+        *((each, [], []) for each in ("threshold:0", "fixed:3", "prefix:0")),
     ],
 )
 def test_a_policy_reveals_what_it_says_of_the_masked_positions(
-    text: str, told: list[float], hidden: list[int], revealed: list[int]
+    text: str, told: list[float], revealed: list[int]
 ) -> None:
-    candidates = torch.tensor([[place not in hidden for place in range(4)]])
-
-    chosen = policy(text)(torch.tensor([told]), candidates)
-
-    assert chosen[0].nonzero()[:, 0].tolist() == revealed
+    assert sorted(policy(text)(told)) == revealed
 
 
 @settings(deadline=None)
-@given(
-    st.sampled_from(["threshold:0.7", "fixed:2", "prefix:0.6"]),
-    st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=6, max_size=6),
-)
-def test_every_canvas_makes_progress_and_is_decided_alone(name: str, positions: list[tuple[float, bool]]) -> None:
-    confidence, candidates = (torch.tensor(each) for each in zip(*positions, strict=True))
-    batch = policy(name)(
-        torch.stack((confidence, confidence.flip(0))), torch.stack((candidates, torch.ones_like(candidates)))
-    )
+@given(st.sampled_from(["threshold:0.7", "fixed:2", "prefix:0.6"]), st.lists(st.floats(0, 1), max_size=6))
+def test_every_step_makes_progress_while_there_is_any(name: str, told: list[float]) -> None:
+    revealed = policy(name)(told)
 
-    alone = policy(name)(confidence[None], candidates[None])
-    assert torch.equal(batch[:1], alone)
-    assert bool(alone.any()) == bool(candidates.any())
-    assert not (alone[0] & ~candidates).any()
+    assert bool(revealed) == bool(told)
+    assert set(revealed) <= set(range(len(told)))
 
 
 @pytest.mark.parametrize(
@@ -88,29 +76,27 @@ def test_a_wrong_policy_is_explained(text: str, message: str) -> None:
         parse_policy(text)
 
 
-def draw(logits: list[list[float]], *draws: Draw) -> Choice:
-    """With vocabulary entry 0 as the mask token and 1 as the end token."""
-    return choose(torch.tensor(logits), draws, mask_token_id=0, end_token_ids=(1,))
+def told(logits: list[list[float]], forced: int = -1) -> Told:
+    return Told.of(tell(torch.tensor(logits), torch.full((len(logits),), forced)))
 
 
 def test_the_most_probable_token_is_taken_and_of_equal_ones_the_lower_id() -> None:
-    assert draw([[9.0, 1.0, 2.0, 3.0, 3.0], [9.0, 1.0, 1.0, 1.0, 1.0]]).token.tolist() == [3, 1]
+    assert told([[1.0, 2.0, 3.0, 3.0], [1.0, 1.0, 1.0, 1.0]]).tokens == [2, 0]
 
 
-def test_confidence_and_entropy_leave_out_the_mask_token() -> None:
-    choice = draw([[50.0, 0.0, 0.0, 0.0, 0.0]])
+def test_what_is_left_out_has_no_part_in_confidence_and_entropy() -> None:
+    found = told([[LOWEST, 0.0, 0.0, 0.0, 0.0]])
 
-    assert choice.log_prob.tolist() == pytest.approx([math.log(0.25)])
-    assert choice.entropy.tolist() == pytest.approx([math.log(4)])
+    assert found.log_probs == pytest.approx([math.log(0.25)])
+    assert found.confidences == pytest.approx([0.25])
+    assert found.entropies == pytest.approx([math.log(4)])
 
 
-def test_the_end_is_left_out_where_it_must_not_come_and_a_forced_token_has_its_own_probability() -> None:
-    assert draw(
-        [[0.0, 5.0, 1.0, 2.0], [0.0, 5.0, 1.0, 2.0]], Draw(0, 2, SamplingParams(), without_end=[1])
-    ).token.tolist() == [1, 3]
-    forced = draw([[0.0, 0.0, 0.0, math.log(2)]], Draw(0, 1, SamplingParams(), forced={0: 2}))
-    assert forced.token.tolist() == [2]
-    assert forced.log_prob.tolist() == pytest.approx([math.log(0.25)])
+def test_a_forced_token_has_its_own_probability() -> None:
+    found = told([[0.0, 0.0, 0.0, math.log(2)]], forced=2)
+
+    assert found.tokens == [2]
+    assert found.log_probs == pytest.approx([math.log(0.2)])
 
 
 @pytest.mark.parametrize(
@@ -135,22 +121,23 @@ def test_samples_follow_the_distribution(params: SamplingParams, expected: list[
 
 
 def test_penalties_change_the_tokens_that_were_there() -> None:
-    counts = Counts(torch.tensor([[0.0, 2.0, 1.0, 0.0]]), torch.tensor([[False, True, True, True]]))
-    logits = torch.tensor([[1.0, 1.0, -1.0, 2.0]])
+    counts = count_tokens(np.array([1, 3]), [2, 1, 1], [], 1)
 
     for params, expected in (
         (SamplingParams(frequency_penalty=0.5), [1.0, 0.0, -1.5, 2.0]),
         (SamplingParams(presence_penalty=0.5), [1.0, 0.5, -1.5, 2.0]),
         (SamplingParams(repetition_penalty=2.0), [1.0, 0.5, -2.0, 1.0]),
     ):
+        logits = torch.tensor([[1.0, 1.0, -1.0, 2.0]])
         assert penalise(logits, params, counts)[0].tolist() == pytest.approx(expected)
 
 
-def test_penalties_reach_the_rows_of_their_request_alone() -> None:
-    counts = count_tokens(torch.zeros(4, dtype=torch.bool), [3], [], 1)
-    penalised = Draw(0, 1, SamplingParams(presence_penalty=5.0), counts=counts)
+def test_each_row_of_a_draft_counts_the_drafted_tokens_before_it() -> None:
+    counts = count_tokens(np.array([], dtype=np.int64), [0], [1, 1, 2], 3)
 
-    assert draw([[0.0, 0.0, 1.0, 2.0]] * 2, penalised, Draw(1, 2, SamplingParams())).token.tolist() == [2, 3]
+    found = penalise(torch.zeros(3, 4), SamplingParams(frequency_penalty=1.0), counts)
+
+    assert found.tolist() == [[-1, 0, 0, 0], [-1, -1, 0, 0], [-1, -2, 0, 0]]
 
 
 @pytest.mark.parametrize("temperature", [1e-39, 1e-300, 5e-324])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.engine.test_attention import whole
 from tests.families.published import dream
 from tests.families.published.block_causal import QWEN
 from tests.families.published.layout import TEXT_TOKENS, shape_of
@@ -16,7 +17,6 @@ from tests.families.reference.dense import class_logits
 from tests.families.reference.window import Draws, Full, low_confidence, low_confidence_dual
 
 from calomel.engine import Engine, Request, SamplingParams, Transformer
-from calomel.engine.attention import Piece, forward
 from calomel.engine.checkpoint import tensor_table
 from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
@@ -49,7 +49,7 @@ def test_logits_are_those_of_the_backbone_under_a_full_mask(tmp_path: Path, name
     checkpoint.write(tmp_path)
     ids = [*CONTEXT, *[TEXT_TOKENS] * 9, *SUFFIX]
 
-    actual = forward(loaded(tmp_path), [Piece(ids, None, 0, causal=False, read=range(len(ids)))])
+    actual = whole(loaded(tmp_path), ids, causal=False)
 
     torch.testing.assert_close(actual, class_logits(checkpoint.network(), ids), atol=1e-4, rtol=0)
 

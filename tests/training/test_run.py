@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.engine.test_attention import forward, room, whole
 from torch import Tensor
 from torch.nn import functional as F
 
-from calomel.engine.attention import Piece, forward
-from calomel.engine.pages import table_of
+from calomel.engine.attention import Piece
 from calomel.engine.transformer import Transformer
 from calomel.families.loading import load_checkpoint
 from calomel.prompts.parts import Edit, RegionBounds
@@ -169,7 +169,7 @@ def test_the_engine_gives_the_logits_that_training_gave_of_answers_and_of_both_c
     """So no row of training sees what the engine does not have: a canvas sees no clean answer and no other canvas."""
     config = replace(config, gap_share=0.0, model=replace(config.model, logit_shift=shift))
     model, batch = a_model(config, tokenizer), a_batch(config, tokenizer)
-    shape, device = batch.shape, torch.device("cpu")
+    shape = batch.shape
     with torch.no_grad():
         expected = model.logits(trained(model, batch)).unflatten(0, (2, -1))[0]
 
@@ -183,7 +183,7 @@ def test_the_engine_gives_the_logits_that_training_gave_of_answers_and_of_both_c
         asked = torch.cat((torch.arange(int(batch.limit[0, start])), rows_of(start, head_rows(shape))))
         context = batch.ids[0, asked].tolist()
         known = len(context) - shift  # with shifted logits the canvas begins with the last token of the context
-        table = table_of(model.config, len(context) + shape.canvas, dtype=torch.float32, device=device)
+        (table,) = room(model, len(context) + shape.canvas)
         with torch.inference_mode():
             for first, last in pairwise((0, known // 2, known)):  # in two chunks, as a long prompt is
                 forward(model, [Piece(context[first:last], table, first, causal=True)])
@@ -195,7 +195,7 @@ def test_the_engine_gives_the_logits_that_training_gave_of_answers_and_of_both_c
                 torch.testing.assert_close(live, expected[canvas], atol=1e-4, rtol=1e-4)
             causal = torch.cat((asked, rows_of(answer, shape.canvas)))
             ids = batch.ids[0, causal].tolist()
-            live = forward(model, [Piece(ids, None, 0, causal=True, read=range(len(ids)))])
+            live = whole(model, ids)
             torch.testing.assert_close(live, expected[causal], atol=1e-4, rtol=1e-4)
 
 

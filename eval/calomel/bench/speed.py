@@ -106,7 +106,9 @@ def measure_steps(model: OpenModel) -> dict[str, Value]:
     import torch
 
     from calomel.engine import BlockCausal, Engine
-    from calomel.engine.attention import Piece, attention_multiplications, forward
+    from calomel.engine.attention import Piece, attention_multiplications
+    from calomel.engine.pages import Pages, PageTable
+    from calomel.engine.step import Step
 
     if not (isinstance(model.engine, Engine) and isinstance(model.engine.decoder, BlockCausal)):
         return {}
@@ -116,14 +118,21 @@ def measure_steps(model: OpenModel) -> dict[str, Value]:
     for context, rows in product(STEP_CONTEXTS, STEP_ROWS):
         if context + rows > config.max_position_embeddings or decoder.device.type != "cpu":
             continue
-        table, times = decoder.new_table(context + rows), list[float]()
-        table.pool.keys.normal_()
-        table.pool.values.normal_()
+        pool = Pages(
+            config,
+            pages=1,
+            size=context + rows,
+            dtype=network.embed_tokens.weight.dtype,
+            device=decoder.device,
+        )
+        for held in (*pool.keys, *pool.values):
+            held.normal_()
+        table, times, step = PageTable(pool, [0]), list[float](), Step(network, pool, decoder.ends)
         piece = Piece(range(rows), table, context, causal=False, read=range(rows))
         with torch.inference_mode():
             for _ in range(STEP_ROUNDS):
                 began = time.thread_time()
-                forward(network, [piece])
+                step([piece])
                 times.append((time.thread_time() - began) * 1e3)
         one = replace(piece, ids=range(1))
         seen = attention_multiplications(config, [one]) // config.num_attention_heads * config.num_key_value_heads

@@ -82,9 +82,10 @@ class Origin(Algorithm):
         """See `Algorithm`."""
         chance = torch.rand(masked.shape, generator=moment.generator, device=logits.device)
         shown = masked & ((chance < _share(moment)) | moment.last)
+        places = shown.nonzero()[:, 0]
         token = torch.zeros_like(masked, dtype=torch.int64)
-        if bool(shown.any()):
-            token[shown] = draw(logits[shown], moment.sampling, moment.generator)[0]
+        if len(places):
+            token[places] = draw(logits[places], moment.sampling, moment.generator)[0]
         return token, shown
 
 
@@ -171,14 +172,13 @@ class Revealing(Algorithm):
 
     def __call__(self, logits: Tensor, masked: Tensor, moment: Moment) -> Move:
         """See `Algorithm`."""
-        params, generator = moment.sampling, moment.generator
-        drawn = params.temperature > 0 and generator is not None
-        token = sample(logits, params, generator) if drawn else logits.argmax(dim=-1)
-        confidence = logits.softmax(dim=-1).gather(-1, token[:, None])[:, 0]
+        token = sample(logits, moment.sampling, moment.generator)
         if moment.last:
             return token, masked
         policy = self.policy.at(moment.step, moment.began, 1) if isinstance(self.policy, Paced) else self.policy
-        return token, policy(confidence[None], masked[None])[0]
+        confidence = logits.softmax(dim=-1).gather(-1, token[:, None])[:, 0]
+        places = torch.tensor(policy(confidence.tolist()), dtype=torch.int64, device=logits.device)
+        return token, torch.zeros_like(masked).index_fill(0, places, value=True)
 
 
 def draw(logits: Tensor, params: SamplingParams, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:

@@ -21,14 +21,14 @@ from torch import Tensor
 
 from calomel.engine.algorithms import Algorithm, Moment, parse_algorithm
 from calomel.engine.attention import Piece
+from calomel.engine.cache import Lease
 from calomel.engine.constraint import settle
 from calomel.engine.decoder import Common, Decoder
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.handle import Handle
-from calomel.engine.job import Canvas, Job, generator
-from calomel.engine.pages import PageTable
+from calomel.engine.job import Canvas, Job
 from calomel.engine.request import Request
-from calomel.engine.sampling import LOWEST, Choice, Draw, Prediction, precise
+from calomel.engine.sampling import LOWEST, Draw, Told, precise
 from calomel.engine.transformer import Transformer
 
 # Revealed tokens after which the whole window is forwarded again: the block size of Fast-dLLM's figures.
@@ -75,7 +75,7 @@ class WindowCanvas(Canvas):
     Attributes:
         start: the current block is the positions from `start` to `stop`.
         step: number of the step in the block; `began` is how many of its positions were masked at its first step.
-        kept: keys and values from the last forward of the window; None if the next step forwards the window.
+        kept: whether the keys and values of the last forward of the window are kept; else the next one forwards it.
         hidden: how many positions of the block were masked then.
         budget: how often it may still grow.
     """
@@ -84,7 +84,7 @@ class WindowCanvas(Canvas):
     stop: int = 0
     step: int = 0
     began: int = 0
-    kept: PageTable | None = None
+    kept: bool = False
     hidden: int = 0
     budget: int = 0
 
@@ -93,10 +93,10 @@ class WindowCanvas(Canvas):
         return self.masked(self.start, self.stop)
 
 
-BidirectionalJob: TypeAlias = Job[Algorithm, WindowCanvas, PageTable]
+BidirectionalJob: TypeAlias = Job[Algorithm, WindowCanvas, Lease]
 
 
-class Bidirectional(Decoder[Algorithm, WindowCanvas, PageTable]):
+class Bidirectional(Decoder[Algorithm, WindowCanvas, Lease]):
     """Serves a model that reads in both directions; its configuration has `reads_suffix`.
 
     Args:
@@ -108,9 +108,8 @@ class Bidirectional(Decoder[Algorithm, WindowCanvas, PageTable]):
     def __init__(
         self, model: Transformer, options: BidirectionalOptions | None = None, **common: Unpack[Common]
     ) -> None:
-        super().__init__(model, **common)
         self._options = options or BidirectionalOptions()
-        self.ends += self._options.end_token_ids
+        super().__init__(model, self._options.end_token_ids, **common)
 
     def job(self, request: Request, handle: Handle) -> BidirectionalJob:
         """See `Decoder`."""
@@ -122,18 +121,30 @@ class Bidirectional(Decoder[Algorithm, WindowCanvas, PageTable]):
             raise InvalidRequestError(f"{request.policy!r} is set, but this checkpoint's canvases grow and shrink")
         # If a token can delete a position, it does not end the answer.
         ends = () if options.elastic else self.ends
-        return Job(request, handle, self.diffusion, algorithm, WindowCanvas(self.diffusion.mask_token_id), ends)
+        job: BidirectionalJob = Job(
+            request, handle, self.diffusion, algorithm, WindowCanvas(self.diffusion.mask_token_id), ends
+        )
+        self.check_room(job)
+        return job
+
+    def most(self, job: BidirectionalJob) -> int:
+        """See `Decoder`."""
+        window = len(job.request.context) + len(job.request.suffix) + job.longest
+        return window + -window % self.cache.pool.size
 
     def begin(self, job: BidirectionalJob) -> None:
         """Set up the first canvas."""
-        job.began = self.clock()
         # The order of positions may be random even if the tokens are not.
-        job.generator = generator(self.device, job.request.sampling.seed)
+        super().begin(job)
+        job.buffer = self.cache.acquire(())
         self._begin_canvas(job)
 
     def end(self, job: BidirectionalJob) -> None:
         """Release what the job holds of its window."""
-        job.canvas.kept = None
+        super().end(job)
+        if job.buffer is not None:
+            self.cache.release(job.buffer)
+            job.buffer = None
 
     def take_known(self, job: BidirectionalJob) -> None:
         """Take everything that is final."""
@@ -151,7 +162,7 @@ class Bidirectional(Decoder[Algorithm, WindowCanvas, PageTable]):
 
     def _begin_block(self, canvas: WindowCanvas, start: int) -> None:
         """Move on to the positions from `start` on."""
-        canvas.start, canvas.step, canvas.kept = start, 0, None
+        canvas.start, canvas.step, canvas.kept = start, 0, False
         canvas.stop = min(start + (self._options.block or len(canvas)), len(canvas))
         canvas.began = len(canvas.block())
 
@@ -197,72 +208,75 @@ class Bidirectional(Decoder[Algorithm, WindowCanvas, PageTable]):
         self._skip(job)
         canvas, shift, suffix = job.canvas, int(self.diffusion.logit_shift), job.request.suffix
         columns, first = self._columns(job), len(job.tokens)
-        if canvas.kept is not None:
+        if canvas.kept:
             read = [column - canvas.start for column in columns]
             behind = len(canvas) - canvas.stop + len(suffix)
             begin = canvas.start - shift
             before = job.tokens[-1:] if begin < 0 else canvas.ids[begin : canvas.start]
             ids = [*before, *canvas.ids[canvas.start : canvas.stop]]
-            return [Piece(ids, canvas.kept, first + begin, causal=False, read=read, behind=behind)]
+            return [Piece(ids, job.encoded, first + begin, causal=False, read=read, behind=behind)]
         ids = [*job.tokens, *canvas.ids, *suffix]
-        kept = self.new_table(len(ids)) if self._caches(job) else None
-        return [Piece(ids, kept, 0, causal=False, read=[first + column - shift for column in columns])]
+        self.cache.reserve(job.encoded, len(ids))
+        read = [first + column - shift for column in columns]
+        return [Piece(ids, job.encoded, 0, causal=False, read=read)]
 
-    def draws(self, job: BidirectionalJob, pieces: Sequence[Piece], first: int) -> list[Draw]:  # noqa: ARG002
+    def draw(self, job: BidirectionalJob, pieces: Sequence[Piece]) -> Draw:  # noqa: ARG002
         """See `Decoder`: penalties and banned ends. The algorithm draws the tokens."""
         known = [token for token in job.canvas.ids if token != job.canvas.mask_token_id]
-        draw = self.draw(job, first, self._columns(job), known)
-        return [replace(draw, generator=None, without_end=() if self._options.elastic else draw.without_end)]
+        draw = self.drawn(job, self._columns(job), known)
+        without_end = () if self._options.elastic else draw.without_end
+        return replace(draw, generator=None, without_end=without_end, logits=True, host=False)
 
     # What a forward means
 
-    def take(self, job: BidirectionalJob, pieces: Sequence[Piece], choice: Choice, first: int) -> None:
+    def take(self, job: BidirectionalJob, told: Told) -> None:
         """See `Decoder`."""
         canvas = job.canvas
         job.forwards += 1
         job.steps += 1
-        if self._caches(job) and canvas.kept is None:
-            canvas.kept, canvas.hidden = pieces[0].table, len(canvas.block())
-        self._reveal(job, choice, first)
+        if self._caches(job) and not canvas.kept:
+            canvas.kept, canvas.hidden = True, len(canvas.block())
+        self._reveal(job, told)
         job.show(canvas.ids, canvas.revealed)
         self._go_on(job)
 
-    def _reveal(self, job: BidirectionalJob, choice: Choice, first: int) -> None:
-        """Advance the canvas of `job`; its rows start at row `first` of the forward.
+    def _reveal(self, job: BidirectionalJob, told: Told) -> None:
+        """Advance the canvas of `job` by what the model told of it.
 
         If a step leaves the canvas as it was, the next step uses the same logits: another forward would give the same.
         Path planning has many such steps.
         """
         canvas, columns, before = job.canvas, self._columns(job), list(job.canvas.ids)
-        own = slice(first, first + len(columns))
-        best, best_log_prob = choice.token[own].clone(), choice.log_prob[own].clone()
         while True:
-            choice.token[own], choice.log_prob[own] = best, best_log_prob
             last = self._moment(job).last
-            self._step(job, choice, columns, own)
+            proposed = self._step(job, told, columns)
             if job.walk is not None:
-                settle(job, job.walk, choice, row=first, last=last)
+                settle(job, job.walk, proposed, last=last)
             if last or job.walk is not None or canvas.ids != before:
                 return
 
-    def _step(self, job: BidirectionalJob, choice: Choice, columns: Sequence[int], own: slice) -> None:
-        """One step of the canvas of `job`, whose `columns` are the rows `own` of the forward."""
-        canvas, moment = job.canvas, self._moment(job)
-        logits, best = choice.logits[own], choice.token[own]
+    def _step(self, job: BidirectionalJob, told: Told, columns: Sequence[int]) -> Told:
+        """One step of the canvas of `job` by what was told of its `columns`; returns what the step proposed."""
+        canvas, moment, logits = job.canvas, self._moment(job), told.logits
+        if logits is None:
+            raise RuntimeError("the algorithms read logits")
         if self._options.elastic:
             self._ban(job, logits, last=moment.last)
         was_masked = [canvas.ids[column] == canvas.mask_token_id for column in columns]
-        masked = torch.tensor(was_masked, device=logits.device)
-        asked = torch.ones_like(masked) if job.policy.rereads else masked
-        token, shown = best.clone(), torch.zeros_like(masked)
-        token[asked], shown[asked] = job.policy(logits[asked], masked[asked], moment)
-        choice.log_prob[own] += (_at(logits, token) - _at(logits, best)).clamp(max=0.0)
-        choice.token[own] = token
-        told = (token, choice.log_prob[own], choice.entropy[own], shown)
-        rows = torch.stack([precise(values) for values in told], dim=-1).tolist()
-        for column, masks, (here, log_prob, entropy, is_shown) in zip(columns, was_masked, rows, strict=True):
+        asked = [row for row, masks in enumerate(was_masked) if masks or job.policy.rereads]
+        rows = torch.tensor(asked, device=logits.device)
+        masked = torch.tensor([was_masked[row] for row in asked], device=logits.device)
+        token, shown = job.policy(logits[rows], masked, moment)
+        best = torch.tensor([told.tokens[row] for row in asked], device=logits.device)
+        worse = (logits[rows, token] - logits[rows, best]).clamp(max=0.0)
+        found = torch.stack([precise(values) for values in (token, worse, shown)], dim=-1).tolist()
+        drawn = dict(zip(asked, found, strict=True))
+        proposed = Told(list(told.tokens), list(told.log_probs), told.confidences, told.entropies, logits)
+        for row, (column, masks) in enumerate(zip(columns, was_masked, strict=True)):
+            here, less, is_shown = drawn.get(row, (told.tokens[row], 0.0, 0.0))
+            proposed.tokens[row], proposed.log_probs[row] = int(here), told.log_probs[row] + less
             if masks and is_shown:
-                canvas.take(column, Prediction(int(here), log_prob, entropy))
+                canvas.take(column, proposed.row(row))
             elif job.policy.rereads and not is_shown:
                 # What is masked again is drawn anew; what stays keeps its token, even if the step preferred another.
                 canvas.ids[column] = canvas.mask_token_id
@@ -271,7 +285,8 @@ class Bidirectional(Decoder[Algorithm, WindowCanvas, PageTable]):
         if self._options.elastic:
             self._resize(job, [column for column, was in zip(columns, was_masked, strict=True) if was])
         if canvas.hidden - len(canvas.block()) >= REFRESH or len(canvas) != length:
-            canvas.kept = None
+            canvas.kept = False
+        return proposed
 
     def _ban(self, job: BidirectionalJob, logits: Tensor, *, last: bool) -> None:
         """Exclude from logits [N, V] what the canvas can no longer do; in the `last` step it does not grow."""
@@ -323,8 +338,3 @@ class Bidirectional(Decoder[Algorithm, WindowCanvas, PageTable]):
                 self._begin_canvas(job)
             else:
                 self.finish(job, reason)
-
-
-def _at(logits: Tensor, token: Tensor) -> Tensor:
-    """Logits [N, V] at token [N]: [N]."""
-    return logits.gather(-1, token[:, None])[:, 0]

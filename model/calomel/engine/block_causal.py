@@ -15,19 +15,16 @@ causal rows of a later forward:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias, Unpack
+from typing import Final, TypeAlias
 
-import torch
-
-from calomel.engine.attention import FLASH_PAGE, Piece
-from calomel.engine.cache import Lease, PrefixCache
+from calomel.engine.attention import Piece
+from calomel.engine.cache import Lease
 from calomel.engine.constraint import decide, settle
-from calomel.engine.decoder import Common, Decoder
-from calomel.engine.errors import InvalidRequestError
+from calomel.engine.decoder import Decoder
 from calomel.engine.handle import Handle
-from calomel.engine.job import Canvas, Job, generator
+from calomel.engine.job import Canvas, Job
 from calomel.engine.policies import (
     Joint,
     LeftToRight,
@@ -39,14 +36,11 @@ from calomel.engine.policies import (
     parse_policy,
 )
 from calomel.engine.request import FinishReason, Request, SamplingParams
-from calomel.engine.sampling import Choice, Draw, Prediction
-from calomel.engine.transformer import Transformer
+from calomel.engine.sampling import Draw, Prediction, Told
 
 # A keystroke adds a few tokens to the cached prefix, and the near suffix follows it: they are encoded in the same
 # forward as the first denoising step.
 _WITHIN_FIRST_STEP: Final = 64
-# Tokens of a page: where flash-attn does not ask for more, few, since the last page of a context is its own.
-_PAGE: Final = 64
 
 
 @dataclass(slots=True)
@@ -59,6 +53,7 @@ class BlockCanvas(Canvas):
         steps: how many were made; `whole_steps` of them found nothing masked.
         masked_first: how many positions were unknown when it began.
         asked: how many tokens the answer had when `Request.until` was last asked about a canvas with masks.
+        columns: the positions whose logits the step reads.
         lookup: where in the request's guess the answer is.
     """
 
@@ -68,6 +63,7 @@ class BlockCanvas(Canvas):
     whole_steps: int = 0
     masked_first: int = 0
     asked: int = 0
+    columns: Sequence[int] = ()
     lookup: PromptLookup = field(default_factory=PromptLookup)
 
 
@@ -76,48 +72,7 @@ BlockJob: TypeAlias = Job[BlockPolicy, BlockCanvas, Lease]
 
 
 class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
-    """Serves a decoder with an exact prefix cache.
-
-    Args:
-        model: the network, on its device.
-        cache_tokens: tokens that the prefix cache has room for: contexts and answers of requests that are served, which
-            bounds how many are at a time, and of earlier ones.
-        page_size: tokens of a cache page, rounded up to whole blocks; None for what suits the device.
-        end_token_ids: tokens that end an answer like its end token.
-        common: see `Common`.
-    """
-
-    cache: PrefixCache
-
-    def __init__(
-        self,
-        model: Transformer,
-        *,
-        cache_tokens: int = 65536,
-        page_size: int | None = None,
-        end_token_ids: Sequence[int] = (),
-        **common: Unpack[Common],
-    ) -> None:
-        weight, block = model.embed_tokens.weight, model.config.diffusion.block
-        if page_size is None:
-            page_size = FLASH_PAGE if weight.is_cuda else _PAGE
-        if page_size < 1:
-            raise InvalidRequestError(f"page_size is {page_size}; it must be at least 1")
-        if cache_tokens < page_size:
-            raise InvalidRequestError(f"cache_tokens is {cache_tokens}; it must be at least a page of {page_size}")
-        super().__init__(model, **common)
-        self.ends = tuple(dict.fromkeys((*self.ends, *end_token_ids)))
-        page_size += -page_size % block
-        pages = max(1, cache_tokens // page_size)
-        self.cache = PrefixCache(
-            model.config,
-            pages=pages,
-            page_size=page_size,
-            dtype=weight.dtype,
-            device=self.device,
-            together=self._flash is None,
-        )
-        self._begun: set[BlockJob] = set()
+    """Serves a decoder with an exact prefix cache; see `Decoder` for its arguments."""
 
     def job(self, request: Request, handle: Handle) -> BlockJob:
         """See `Decoder`."""
@@ -126,20 +81,15 @@ class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
         ahead = policy.ahead if isinstance(policy, LeftToRight | Prefix) else 0
         lookup = PromptLookup(request.guess, request.context, most=ahead)
         canvas = BlockCanvas(self.diffusion.mask_token_id, lookup=lookup)
-        return Job(request, handle, self.diffusion, policy, canvas, self.ends)
-
-    def fits(self, job: BlockJob) -> bool:
-        """Whether there is room for it besides the others; a client with running requests leaves a quarter free."""
-        others = any(other.request.client == job.request.client for other in self._begun)
-        room = self.cache.tokens * 3 // 4 if others else self.cache.tokens
-        return sum(map(self._most, self._begun)) + self._most(job) <= room
+        job: BlockJob = Job(request, handle, self.diffusion, policy, canvas, self.ends)
+        self.check_room(job)
+        return job
 
     def begin(self, job: BlockJob) -> None:
         """Give `job` a page table with what the cache has of its context."""
-        job.began = self.clock()
+        super().begin(job)
         request = job.request
         known = request.context[: self._readable(job)]
-        self._begun.add(job)
         job.buffer = self.cache.acquire(known, math.inf if request.reuse is None else request.reuse)
         self.cache.reserve(job.buffer, len(request.context) + self.diffusion.max_canvas)
         job.cached_tokens = job.buffer.length
@@ -147,11 +97,10 @@ class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
         if job.cached_tokens:
             within = min(_WITHIN_FIRST_STEP, self.prefill_chunk) if request.given is None else self.prefill_chunk
         job.prefill_target = job.cached_tokens if left <= within else len(known)
-        job.generator = generator(self.device, request.sampling.seed)
 
     def end(self, job: BlockJob) -> None:
         """Release what `begin` gave; safe for a job that has not begun."""
-        self._begun.discard(job)
+        super().end(job)
         if job.buffer is not None:
             self.cache.release(job.buffer)
             job.buffer = None
@@ -168,8 +117,8 @@ class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
 
     # Room
 
-    def _most(self, job: BlockJob) -> int:
-        """Tokens that the pages of `job` have room for before it ends, at most."""
+    def most(self, job: BlockJob) -> int:
+        """See `Decoder`."""
         most = len(job.request.context) + job.longest + self.diffusion.max_canvas
         return most + -most % self.cache.pool.size
 
@@ -270,33 +219,25 @@ class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
             return [Piece(rows, table, length, causal=True, read=range(len(behind) - 1, len(rows)))]
         pieces = [Piece(behind, table, length, causal=True)] if behind else []
         first = len(head) - int(self.diffusion.logit_shift)
-        read = [first + column for column in self._columns(job)]
+        canvas.columns = self._columns(job)
+        read = [first + column for column in canvas.columns] if first else canvas.columns
         return [*pieces, Piece([*head, *canvas.ids], table, length + len(behind), causal=False, read=read)]
 
-    def draws(self, job: BlockJob, pieces: Sequence[Piece], first: int) -> list[Draw]:
+    def draw(self, job: BlockJob, pieces: Sequence[Piece]) -> Draw:
         """See `Decoder`."""
-        canvas, given, draws = job.canvas, job.request.given, []
-        known = [token for token in canvas.ids if token != canvas.mask_token_id]
-        for piece in (piece for piece in pieces if piece.read):
-            stop = first + len(piece.read)
-            if given is not None:
-                forced = dict(enumerate((*given, self.diffusion.end_token_id)))
-                draws.append(Draw(first, stop, SamplingParams(), forced=forced))
-            elif piece.causal:
-                draws.append(self.draw(job, first, range(len(piece.read)), following=canvas.draft))
-            else:
-                draws.append(self.draw(job, first, self._predicted(job, piece), known))
-            first = stop
-        return draws
-
-    def _predicted(self, job: BlockJob, piece: Piece) -> list[int]:
-        """The positions that the read rows of a canvas predict."""
-        final = len(job.tokens) - int(self.diffusion.logit_shift)
-        return [piece.context + row - final for row in piece.read]
+        canvas, given, last = job.canvas, job.request.given, pieces[-1]
+        if given is not None:
+            return Draw(SamplingParams(), forced=(*given, self.diffusion.end_token_id) if last.read else ())
+        if last.causal:
+            return self.drawn(job, range(len(last.read)), following=canvas.draft)
+        known: Sequence[int] = ()
+        if job.request.sampling.penalised:
+            known = [token for token in canvas.ids if token != canvas.mask_token_id]
+        return self.drawn(job, canvas.columns, known)
 
     # What a forward yields
 
-    def take(self, job: BlockJob, pieces: Sequence[Piece], choice: Choice, first: int) -> None:
+    def take(self, job: BlockJob, told: Told) -> None:
         """See `Decoder`."""
         if job.prefill_rows:
             length, job.prefill_rows = job.encoded.length + job.prefill_rows, 0
@@ -305,14 +246,14 @@ class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
         canvas = job.canvas
         job.forwards += 1
         if canvas.verifies:
-            found = choice.predictions[first : first + len(pieces[0].read)]
-            if job.walk is not None:
-                found = decide(job, job.walk, found, choice, first, canvas.draft)
-            self._verified(job, found)
+            if job.walk is None:
+                self._verified(job, [told.row(row) for row in range(len(told))])
+            else:
+                self._verified(job, decide(job, job.walk, told, canvas.draft))
             return
         job.steps += 1
         self._commit(job, len(job.tokens) - len(self._head(job)))
-        self._denoised(job, self._predicted(job, pieces[-1]), choice, first)
+        self._denoised(job, told)
 
     def _verified(self, job: BlockJob, found: Sequence[Prediction]) -> None:
         """A draft was read causally: fix the tokens that the causal mode agrees with, and its own next token."""
@@ -321,8 +262,8 @@ class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
         if job.request.given is None:
             count = agreement(job.canvas.draft, tokens, ends=job.ends, room=job.room)
             # It ends where it would have ended token by token.
-            asked = range(1, count if until is not None else 0)
-            count = next((size for size in asked if until and until([*job.answer, *tokens[:size]])), count)
+            if until is not None and count > 1 and until([*job.answer, *tokens[:count]]):
+                count = next(size for size in range(1, count + 1) if until([*job.answer, *tokens[:size]]))
         length = len(job.tokens) + count - 1
         job.extend(found[:count])
         self._commit(job, length)
@@ -330,19 +271,19 @@ class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
         job.canvas.steps += count == 1  # the draft was wrong
         self._go_on(job)
 
-    def _denoised(self, job: BlockJob, columns: Sequence[int], choice: Choice, first: int) -> None:
-        """Advance the canvas one step: the rows of `choice` from `first` on predict the positions `columns`."""
+    def _denoised(self, job: BlockJob, told: Told) -> None:
+        """Advance the canvas one step by what was told of its columns."""
         canvas, joint, last = job.canvas, self._joint(job), self._last_step(job)
-        whole = not canvas.masked()
-        found = choice.predictions[first : first + len(columns)]
-        changed = self._write(job, dict(zip(columns, found, strict=True)))
+        masked = canvas.masked()
+        changed = self._write(job, told, masked)
         canvas.steps += 1
-        canvas.whole_steps += whole
+        canvas.whole_steps += not masked
         if job.walk is not None:
-            settle(job, job.walk, choice, row=first, last=last)
+            settle(job, job.walk, told, last=last)
         if joint is None:
             self._drop_tail(job)
-        job.show(canvas.ids, canvas.revealed)
+        if job.request.record_canvases:
+            job.show(canvas.ids, canvas.revealed)
         if self._slides(job):
             known = job.settled(canvas.prefix())
             canvas.lookup.found(canvas.ids[:known])
@@ -351,8 +292,8 @@ class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
             self._go_on(job)
             return
         # If revealed tokens may change, one more step on the whole canvas confirms them.
-        again = joint is not None and (changed or not whole) and canvas.whole_steps < joint.after and not last
-        if canvas.masked() or again:
+        again = joint is not None and (changed or bool(masked)) and canvas.whole_steps < joint.after and not last
+        if again or canvas.mask_token_id in canvas.ids:
             if self._is_over(job):
                 job.extend_by(canvas, canvas.prefix())
                 self.finish(job, "stop")
@@ -360,30 +301,33 @@ class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
             job.extend_by(canvas, len(canvas))
             self._go_on(job)
 
-    def _shown(self, job: BlockJob, told: Mapping[int, Prediction]) -> list[bool]:
-        """Which positions of the canvas are revealed by a step that has `told` of some of them."""
+    def _shown(self, job: BlockJob, confidences: Sequence[float]) -> Sequence[int]:
+        """Which of the masked positions, with these probabilities, are revealed."""
         canvas, reveal = job.canvas, job.policy
-        asked = [column in told and not known for column, known in enumerate(canvas.revealed)]
         if self._last_step(job) or isinstance(reveal, LeftToRight):
-            return asked
+            return range(len(confidences))
         if isinstance(reveal, Paced):
             reveal = reveal.at(canvas.steps, canvas.masked_first, self.diffusion.block)
-        everywhere = [told.get(column, Prediction(-1, -math.inf, 0.0)) for column in range(len(canvas))]
-        confidence = torch.tensor([[found.log_prob for found in everywhere]]).exp()
-        shown: list[bool] = reveal(confidence, torch.tensor([asked]))[0].tolist()
-        return shown
+        return reveal(confidences)
 
-    def _write(self, job: BlockJob, told: Mapping[int, Prediction]) -> bool:
+    def _write(self, job: BlockJob, told: Told, masked: Sequence[int]) -> bool:
         """Put what is revealed on the canvas; returns whether a revealed position was changed."""
-        canvas, joint, shown = job.canvas, self._joint(job), self._shown(job, told)
+        canvas, joint, columns = job.canvas, self._joint(job), job.canvas.columns
+        rows = range(len(masked))
+        if len(columns) > len(masked):
+            unknown = set(masked)
+            rows = [row for row, column in enumerate(columns) if column in unknown]  # type: ignore[assignment]
         changed = False
-        for column, here in told.items():
-            there = canvas.ids[column]
-            fixed = joint is None or there in (canvas.mask_token_id, here.token)
-            changes = joint is not None and not fixed and math.exp(here.log_prob) > joint.edit
-            if shown[column] or changes:
-                canvas.take(column, here)
-            changed = changed or changes
+        if joint is not None:
+            for row, column in enumerate(columns):
+                there = canvas.ids[column]
+                fixed = there in (canvas.mask_token_id, told.tokens[row])
+                if not fixed and told.confidences[row] > joint.edit:
+                    canvas.take(column, told.row(row))
+                    changed = True
+        confidences = told.confidences if rows == range(len(told)) else [told.confidences[row] for row in rows]
+        for each in self._shown(job, confidences):
+            canvas.take(columns[rows[each]], told.row(rows[each]))
         return changed
 
     def _drop_tail(self, job: BlockJob) -> None:

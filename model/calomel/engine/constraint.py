@@ -14,61 +14,52 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from calomel.engine.errors import ConstraintFailedError
 from calomel.engine.job import Canvas, Job
 from calomel.engine.request import Walk
-from calomel.engine.sampling import Choice, Prediction, sample
+from calomel.engine.sampling import Prediction, Told, sample
 
 K = TypeVar("K", bound=Canvas)
 
 
-def decide(
-    job: Job[Any, Any, Any],
-    walk: Walk,
-    predictions: Sequence[Prediction],
-    choice: Choice,
-    first: int,
-    draft: Sequence[int],
-) -> list[Prediction]:
-    """The causal `predictions`, rows of `choice` from `first` on, within the constraint.
+def decide(job: Job[Any, Any, Any], walk: Walk, told: Told, draft: Sequence[int]) -> list[Prediction]:
+    """What the causal mode has `told`, with logits on the host, within the constraint.
 
-    They end at the first that differs from the draft: later ones were predicted from another text.
+    It ends at the first token that differs from the draft: later ones were predicted from another text.
     """
     decided: list[Prediction] = []
-    for place, found in enumerate(predictions):
-        taken = found
-        if not _accepts(job, walk, found.token):
-            row = first + place
-            taken = choice.told(row, _draw_allowed(job, walk, place, choice.logits[row]))
+    for row, token in enumerate(told.tokens):
+        taken = told.row(row)
+        if not _accepts(job, walk, token):
+            taken = told.row(row, _draw_allowed(job, walk, row, told, row))
         decided.append(taken)
-        if taken.token in job.ends or place >= len(draft) or draft[place] != taken.token:
+        if taken.token in job.ends or row >= len(draft) or draft[row] != taken.token:
             break
     return decided
 
 
-def settle(job: Job[Any, K, Any], walk: Walk, choice: Choice, *, row: int, last: bool) -> None:
-    """Move the front of a canvas after a step: `row` is that of the front; the `last` step settles the canvas.
+def settle(job: Job[Any, K, Any], walk: Walk, told: Told, *, last: bool) -> None:
+    """Move the front of a canvas after a step that has `told`, with logits on the host, of it and what follows.
 
-    What is settled is revealed; what was proposed together with a refused token is not.
+    What is settled is revealed; what was proposed together with a refused token is not. The `last` step settles all.
     """
-    canvas, start, vocab = job.canvas, job.front, choice.logits.shape[-1]
+    canvas, start = job.canvas, job.front
+    vocab = 0 if told.logits is None else told.logits.shape[-1]
     for column in range(start, len(canvas)):
-        at = row + column - start
+        row = column - start
         found = None
         if canvas.ids[column] == canvas.mask_token_id:
             # The likeliest token if the front has not moved in this step, else a forced one.
             only = None if column == start else _only_token(job, walk, column, vocab)
             if only is None and column > start:
                 return
-            found = choice.told(at, only)
+            found = told.row(row, only)
         token = canvas.ids[column] if found is None else found.token
         accepted = _accepts(job, walk, token)
         if not accepted:
-            token = _draw_allowed(job, walk, column, choice.logits[at])
-            found = choice.told(at, token)
+            token = _draw_allowed(job, walk, column, told, row)
+            found = told.row(row, token)
         if found is not None:
             canvas.take(column, found)
         job.front = column + 1
@@ -94,21 +85,24 @@ def _only_token(job: Job[Any, Any, Any], walk: Walk, column: int, vocab: int) ->
     return int(ids[0]) if ids.size == 1 else None
 
 
-def _draw_allowed(job: Job[Any, Any, Any], walk: Walk, column: int, logits: Tensor) -> int:
+def _draw_allowed(job: Job[Any, Any, Any], walk: Walk, column: int, told: Told, row: int) -> int:
     """Draw a token for `column` among those that `walk` allows, and advance `walk` by it.
 
     Args:
         job: whose canvas it is.
         walk: is right before `column`.
         column: of the canvas.
-        logits: [V], of that position.
+        told: has the logits of that position in `row`.
+        row: see `told`.
 
     Raises:
         ConstraintFailedError: the constraint allows no continuation.
     """
-    ids = torch.from_numpy(_allowed(job, walk, column, len(logits))).to(logits.device)
-    left, sampling, index = logits[ids][None], job.request.sampling, 0
-    if ids.numel() > 1:
+    if told.logits is None:
+        raise RuntimeError("a constraint needs logits")
+    ids = _allowed(job, walk, column, told.logits.shape[-1])
+    left, sampling, index = told.logits[row, ids][None], job.request.sampling, 0
+    if ids.size > 1:
         finite = bool(left.isfinite().all())
         index = int(sample(left, sampling, job.generator) if finite else left.argmax(dim=-1))
     token = int(ids[index])

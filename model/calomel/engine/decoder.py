@@ -10,26 +10,27 @@ from __future__ import annotations
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import astuple, dataclass
 from operator import add, sub
-from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
+from typing import Final, Generic, TypedDict, TypeVar, Unpack
 
 import torch
-from torch import Tensor
-from torch.nn import functional as F
 
-from calomel.engine.attention import Piece, attention_multiplications, flash_attention, forward
+from calomel.engine.attention import Piece, attention_multiplications, has_kernel
 from calomel.engine.cache import PrefixCache
 from calomel.engine.checkpoint import native_bfloat16
 from calomel.engine.config import DiffusionConfig
-from calomel.engine.errors import InvalidRequestError
+from calomel.engine.errors import ContextTooLongError, InvalidRequestError, NotFiniteError
 from calomel.engine.handle import Handle
-from calomel.engine.job import Canvas, Job, alone
-from calomel.engine.pages import PageTable, table_of
-from calomel.engine.request import FinishReason, Request
-from calomel.engine.sampling import Choice, Draw, choose
-from calomel.engine.transformer import Attend, Layer, Transformer, pack
+from calomel.engine.job import Canvas, Job, alone, fail, generator
+from calomel.engine.pages import PageTable
+from calomel.engine.request import FinishReason, Priority, Request
+from calomel.engine.sampling import Draw, Told, redraw
+from calomel.engine.step import Step
+from calomel.engine.transformer import Transformer, pack
+from calomel.storage.failures import cause
 
 LOG: Final = logging.getLogger(__name__)
 Clock = Callable[[], float]
@@ -48,68 +49,9 @@ _CHUNK, _CHUNK_ELSEWHERE = 256, 512
 # 10.0 and 11.1, one of eight requests 29 and 37. With float32, which computes longer, keystrokes took 79 to 88 and 66
 # to 72 ms behind 2K tokens.
 _PARALLEL_WORK, _FEW = 300_000_000, 2
-
-
-# Rows. A canvas with the text typed before it fits into the first or second size, canvases of several requests into the
-# last; a chunk of context exceeds them all, and its launches cost little beside its arithmetic.
-SIZES: Final = (32, 96, 256)
-
-
-class CompiledLayers:
-    """Steps of few rows on a GPU: the part of layers beside attention, compiled and recorded once per number of rows.
-
-    A denoising step launches hundreds of kernels that take less time than their launches. `torch.compile` fuses them,
-    and its mode `reduce-overhead` replays recordings (CUDA graphs). A recording has one shape: rows are padded to the
-    next of a few sizes, which changes no row, since everything compiled works row by row. Attention is not compiled, as
-    it reads a different number of keys in each step. A failure is logged once; from then on nothing is taken.
-
-    On a CPU there is no launch to save (docs/decisions/011).
-
-    Args:
-        backend: of `torch.compile`.
-    """
-
-    def __init__(self, backend: str | Callable[..., Any] = "inductor") -> None:
-        options: dict[str, Any] = {"mode": "reduce-overhead"} if backend == "inductor" else {}
-        self._before = torch.compile(_before, backend=backend, fullgraph=True, dynamic=False, **options)
-        self._after = torch.compile(_after, backend=backend, fullgraph=True, dynamic=False, **options)
-        self._failed = False
-
-    def __call__(self, layers: Iterable[Layer], x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor | None:
-        """X [T, C], cos and sin [T, 1, R] to [T, C]; None if there are too many rows, or compiled layers fail."""
-        size = next((size for size in SIZES if size >= len(x)), None)
-        if size is not None and not self._failed:
-            try:
-                return self._padded(layers, x, cos, sin, attend, size)
-            except Exception as error:  # noqa: BLE001  (a compiler fails in many ways, none of them fatal)
-                self._failed = True
-                LOG.warning("compiled steps failed; continuing without compiling: %r", error)
-        return None
-
-    def _padded(
-        self, layers: Iterable[Layer], x: Tensor, cos: Tensor, sin: Tensor, attend: Attend, size: int
-    ) -> Tensor:
-        rows = len(x)
-        x, cos, sin = (_pad(part, size) for part in (x, cos, sin))
-        # Allow the outputs of the last step in recorded memory to be overwritten.
-        torch.compiler.cudagraph_mark_step_begin()
-        for layer in layers:
-            q, k, v = self._before(layer, x, cos, sin)
-            x = self._after(layer, x, _pad(attend(layer.number, q[:rows], k[:rows], v[:rows]), size))
-        return x[:rows]
-
-
-def _before(layer: Layer, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    return layer.before(x, cos, sin)
-
-
-def _after(layer: Layer, x: Tensor, attended: Tensor) -> Tensor:
-    return layer.after(x, attended)
-
-
-def _pad(part: Tensor, size: int) -> Tensor:
-    """Append rows of zeros to `part`, up to `size`."""
-    return F.pad(part, (0, 0) * (part.dim() - 1) + (0, size - len(part)))
+# Tokens of a page: few, since the last page of a context is its own. Tokens that the cache has room for.
+PAGE: Final = 64
+_CACHE_TOKENS: Final = 65536
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +88,32 @@ class Common(TypedDict, total=False):
     """Settings that all decoders share.
 
     Attributes:
+        cache_tokens: tokens that the cache has room for: contexts and answers of requests that are served, which bounds
+            how many are at a time, and, where contexts are read from left to right, of earlier ones.
+        page_size: tokens of a page of the cache, rounded up to whole blocks.
         prefill_chunk: context tokens encoded per step at most; a cancellation waits that long.
         threads: of a large CPU forward; None for PyTorch's own choice. A small one runs on one or two.
         clock: seconds that deadlines are compared with.
         observe: called after every forward.
     """
 
+    cache_tokens: int
+    page_size: int
     prefill_chunk: int
     threads: int | None
     clock: Clock
     observe: Callable[[StepReport], None] | None
+
+
+@dataclass(slots=True)
+class Part(Generic[P, K, T]):
+    """What a job has in a forward: `pieces`, whose read rows begin at `first`, and how they are drawn."""
+
+    job: Job[P, K, T]
+    pieces: list[Piece]
+    first: int
+    read: int
+    draw: Draw
 
 
 class Decoder(ABC, Generic[P, K, T]):
@@ -165,6 +123,7 @@ class Decoder(ABC, Generic[P, K, T]):
 
     Args:
         model: the network, on its device.
+        end_token_ids: tokens that end an answer besides the configuration's end token.
         common: see `Common`.
 
     Attributes:
@@ -172,34 +131,43 @@ class Decoder(ABC, Generic[P, K, T]):
         device: where it runs.
         weights: how many numbers they are.
         work: what was done so far; may be read from any thread.
-        cache: the encoded contexts that are kept, if they are.
+        cache: keys and values of all requests.
         ends: tokens that are not drawn while an answer may not end yet.
     """
 
-    cache: PrefixCache | None = None
-
-    def __init__(self, model: Transformer, **common: Unpack[Common]) -> None:
+    def __init__(self, model: Transformer, end_token_ids: Sequence[int] = (), **common: Unpack[Common]) -> None:
         weight = model.embed_tokens.weight
         self.config, self.device = model.config, weight.device
         usual = _CHUNK if self.device.type == "cpu" else _CHUNK_ELSEWHERE
         self.prefill_chunk, threads = common.get("prefill_chunk", usual), common.get("threads")
-        for name, value in (("prefill_chunk", self.prefill_chunk), ("threads", threads)):
+        cache_tokens, page = common.get("cache_tokens", _CACHE_TOKENS), common.get("page_size", PAGE)
+        for name, value in (("prefill_chunk", self.prefill_chunk), ("threads", threads), ("page_size", page)):
             if value is not None and value < 1:
                 raise InvalidRequestError(f"{name} is {value}; it must be at least 1")
+        if cache_tokens < page:
+            raise InvalidRequestError(f"cache_tokens is {cache_tokens}; it must be at least a page of {page}")
         self.clock = common.get("clock", time.monotonic)
         self.work = Work()
         self.weights = sum(parameter.numel() for parameter in model.parameters())
         self._threads = threads or torch.get_num_threads()
         self._few = min(_FEW, self._threads)
         self._observe = common.get("observe")
-        self.ends: tuple[int, ...] = (self.diffusion.end_token_id,)
+        self.ends: tuple[int, ...] = tuple(dict.fromkeys((self.diffusion.end_token_id, *end_token_ids)))
         self.model = model.eval()
-        if weight.is_cuda and model.compiled is None:
-            model.compiled = CompiledLayers()
         if weight.device.type == "cpu" and weight.dtype == torch.bfloat16 and native_bfloat16():
             pack(model)
             self._few = 1
-        self._flash = flash_attention(self.device) if weight.dtype in (torch.float16, torch.bfloat16) else None
+        page += -page % self.diffusion.block
+        self.cache = PrefixCache(
+            model.config,
+            pages=max(1, cache_tokens // page),
+            page_size=page,
+            dtype=weight.dtype,
+            device=self.device,
+            together=not has_kernel(self.device),
+        )
+        self._forward = Step(model, self.cache.pool, self.ends)
+        self._begun: set[Job[P, K, T]] = set()
 
     @property
     def diffusion(self) -> DiffusionConfig:
@@ -210,21 +178,41 @@ class Decoder(ABC, Generic[P, K, T]):
     def job(self, request: Request, handle: Handle) -> Job[P, K, T]:
         """A checked request, not begun; called in the caller's thread. Raises InvalidRequestError."""
 
-    @abstractmethod
     def begin(self, job: Job[P, K, T]) -> None:
         """Give `job` what it needs to be served."""
+        job.began = self.clock()
+        self._begun.add(job)
+        job.generator = generator(self.device, job.request.sampling.seed)
 
     @abstractmethod
     def take_known(self, job: Job[P, K, T]) -> None:
         """The deadline of `job` has passed: add what its canvas knows without a gap to the answer."""
 
-    @abstractmethod
     def end(self, job: Job[P, K, T]) -> None:
         """Release what `begin` gave; safe for a job that has not begun."""
+        self._begun.discard(job)
 
-    def fits(self, job: Job[P, K, T]) -> bool:  # noqa: ARG002  (the number of jobs is bounded anyway)
-        """Whether there is memory for `job` besides those that have begun."""
-        return True
+    @abstractmethod
+    def most(self, job: Job[P, K, T]) -> int:
+        """Tokens that the pages of `job` have room for before it ends, at most."""
+
+    def fits(self, job: Job[P, K, T]) -> bool:
+        """Whether there is room for all that `job` may come to need, besides the others.
+
+        A client with running requests, and work that nobody waits for, leave a quarter free.
+        """
+        others = any(other.request.client == job.request.client for other in self._begun)
+        modest = self._begun and (others or job.request.priority > Priority.INTERACTIVE)
+        room = self.cache.tokens * 3 // 4 if modest else self.cache.tokens
+        return sum(map(self.most, self._begun)) + self.most(job) <= room
+
+    def check_room(self, job: Job[P, K, T]) -> None:
+        """Raise ContextTooLongError if `job` would not fit even alone."""
+        if self.most(job) > self.cache.tokens:
+            raise ContextTooLongError(
+                f"context and answer may take {self.most(job)} tokens, and the cache has room for {self.cache.tokens}: "
+                "shorten one of them, or raise cache-tokens"
+            )
 
     def finish(self, job: Job[P, K, T], reason: FinishReason) -> None:
         """Settle the handle with the answer."""
@@ -236,46 +224,77 @@ class Decoder(ABC, Generic[P, K, T]):
         if self._observe is not None:
             self._observe(report)
 
-    def use_threads(self, rows: int, attention: int = 0, requests: int = 1) -> None:
-        """Choose the threads of a forward of `rows` rows, whose attention takes `attention` multiplications."""
-        work = (rows * self.weights + attention) // requests
-        torch.set_num_threads(self._threads if work >= _PARALLEL_WORK else self._few)
+    @contextmanager
+    def _own_threads(self, pieces: Sequence[Piece], requests: int) -> Iterator[None]:
+        """Compute a forward of `pieces` with as many threads as it is worth; then others have theirs again."""
+        rows, before = sum(len(piece.ids) for piece in pieces), torch.get_num_threads()
+        work = rows * self.weights + attention_multiplications(self.model.config, pieces)
+        torch.set_num_threads(self._threads if work >= _PARALLEL_WORK * requests else self._few)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
     @abstractmethod
     def pieces(self, job: Job[P, K, T]) -> list[Piece]:
         """The rows of `job` in the next forward."""
 
     @abstractmethod
-    def draws(self, job: Job[P, K, T], pieces: Sequence[Piece], first: int) -> list[Draw]:
-        """How to draw the tokens of the rows that `pieces` read, from row `first` of the forward on."""
+    def draw(self, job: Job[P, K, T], pieces: Sequence[Piece]) -> Draw:
+        """How to draw the tokens of the rows that `pieces` read."""
 
     @abstractmethod
-    def take(self, job: Job[P, K, T], pieces: Sequence[Piece], choice: Choice, first: int) -> None:
-        """Apply a forward's results to `job`, whose rows begin at row `first` of `choice`."""
+    def take(self, job: Job[P, K, T], told: Told) -> None:
+        """Apply what the rows that its pieces read have `told` to `job`."""
 
     def step(self, jobs: Sequence[Job[P, K, T]]) -> None:
         """Advance every job by one step; a failure in one of them ends that one alone (see `alone`)."""
-        pieces: list[Piece] = []
-        draws: list[Draw] = []
-        taking: list[tuple[Job[P, K, T], list[Piece], int]] = []
+        parts = list[Part[P, K, T]]()
         read = 0
         for job in jobs:
             with alone(job.handle):
-                mine = self.pieces(job)
-                draws += self.draws(job, mine, read)
-                taking.append((job, mine, read))
-                pieces += mine
-                read += sum(len(piece.read) for piece in mine)
-        if not pieces:
+                pieces = self.pieces(job)
+                mine = sum(len(piece.read) for piece in pieces)
+                parts.append(Part(job, pieces, read, mine, self.draw(job, pieces)))
+                read += mine
+        if not parts:
             return
-        encoded, rows = sum(job.prefill_rows for job, *_ in taking), sum(len(piece.ids) for piece in pieces)
-        self.use_threads(rows, attention_multiplications(self.model.config, pieces), len(taking))
-        logits = forward(self.model, pieces, self._flash)
-        self.report(StepReport(len(taking), rows, encoded))
-        choice = choose(logits, draws, mask_token_id=self.diffusion.mask_token_id, end_token_ids=self.ends)
-        for job, mine, first in taking:
-            with alone(job.handle):
-                self.take(job, mine, choice, first)
+        try:
+            self._advance(parts)
+        except Exception as error:  # noqa: BLE001  (memory runs out, a kernel fails: the other requests go on)
+            if len(parts) == 1:
+                fail(parts[0].job.handle, error)
+                return
+            LOG.warning("a step of %d requests failed, and is tried again one by one: %s", len(parts), cause(error))
+            for part in parts:
+                part.first = 0
+                with alone(part.job.handle):
+                    self._advance([part])
+
+    def _advance(self, parts: Sequence[Part[P, K, T]]) -> None:
+        """One forward."""
+        pieces = [piece for part in parts for piece in part.pieces]
+        encoded, rows = sum(part.job.prefill_rows for part in parts), sum(len(piece.ids) for piece in pieces)
+        forced = [(part.first + row, token) for part in parts for row, token in enumerate(part.draw.forced)]
+        unending = [part.first + row for part in parts for row in part.draw.without_end]
+        with self._own_threads(pieces, len(parts)) if self.device.type == "cpu" else nullcontext():
+            found = self._forward(pieces, forced, unending)
+        told = [found.part(part.first, part.first + part.read) for part in parts]
+        asked = [number for number, part in enumerate(parts) if part.read and not part.draw.plain]
+        if asked:
+            own = [range(parts[number].first, parts[number].first + parts[number].read) for number in asked]
+            logits = self._forward.logits([row for rows in own for row in rows]).split([len(rows) for rows in own])
+            for number, mine in zip(asked, logits, strict=True):
+                with alone(parts[number].job.handle):
+                    told[number] = redraw(mine, parts[number].draw, told[number])
+        self.report(StepReport(len(parts), rows, encoded))
+        for part, mine in zip(parts, told, strict=True):
+            if part.job.handle.done:
+                continue
+            with alone(part.job.handle):
+                if not mine.finite:
+                    raise NotFiniteError("the model's predictions are not finite numbers: try dtype float32")
+                self.take(part.job, mine)
         if encoded and self.device.type != "cpu":
             # Work that is only queued has no measured time, and the next request would wait for all of it.
             torch.accelerator.synchronize(self.device)
@@ -285,20 +304,19 @@ class Decoder(ABC, Generic[P, K, T]):
         canvas.insert(0, length)
         job.canvas, job.front = canvas, 0
 
-    def draw(
-        self,
-        job: Job[P, K, T],
-        start: int,
-        columns: Sequence[int],
-        known: Sequence[int] = (),
-        following: Sequence[int] = (),
+    def drawn(
+        self, job: Job[P, K, T], columns: Sequence[int], known: Sequence[int] = (), following: Sequence[int] = ()
     ) -> Draw:
-        """Rows from `start` on predict the positions `columns` after the final tokens; see `Job.counts`."""
-        counts = job.counts(len(columns), self.config.vocab_size, self.device, known, following)
-        without_end = [row for row, column in enumerate(columns) if job.bans_end(column)]
-        return Draw(start, start + len(columns), job.request.sampling, job.generator, counts, without_end)
-
-    def new_table(self, tokens: int) -> PageTable:
-        """Room for the keys and values of `tokens` tokens, outside of a cache."""
-        weight = self.model.embed_tokens.weight
-        return table_of(self.model.config, tokens, dtype=weight.dtype, device=weight.device)
+        """Rows that predict the positions `columns` after the final tokens; see `Job.counts`."""
+        params = job.request.sampling
+        without_end: Sequence[int] = ()
+        if job.offset < job.request.min_new_tokens:
+            without_end = [row for row, column in enumerate(columns) if job.bans_end(column)]
+        return Draw(
+            params,
+            job.generator if params.temperature > 0 else None,
+            job.counts(len(columns), known, following),
+            without_end,
+            logits=job.walk is not None,
+            host=True,
+        )

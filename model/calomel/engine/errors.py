@@ -56,6 +56,12 @@ class RequestFailedError(EngineError):
     code = "request_failed"
 
 
+class NotFiniteError(RequestFailedError):
+    """The network gave numbers that are none for this request; other requests go on."""
+
+    code = "not_finite"
+
+
 class DeadlineExceededError(EngineError):
     """The request's deadline passed before its first step was finished."""
 

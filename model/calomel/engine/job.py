@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+import numpy as np
 import torch
 
 from calomel.engine.config import DiffusionConfig
@@ -89,7 +90,7 @@ class Job(Generic[P, C, B]):
         buffer: the encoded part of them, from `begin` to `end`.
         walk: where in the request's constraint the answer is, with the settled part of the canvas; None without one.
         front: how many leading positions of the canvas are settled, if there is a constraint.
-        seen: which tokens context and suffix have, [V] bool, once a penalty has asked.
+        seen: the tokens of context and suffix, ascending, once a penalty has asked.
         prefill_target: how many tokens are encoded before the next step, in chunks of `prefill_rows`.
         began: when the first work was done on it; `prefilled` when its context was encoded.
     """
@@ -104,7 +105,7 @@ class Job(Generic[P, C, B]):
     walk: Walk | None = field(init=False)
     buffer: B | None = None
     generator: torch.Generator | None = None
-    seen: torch.Tensor | None = None
+    seen: np.ndarray | None = None
     front: int = 0
     prefill_rows: int = 0
     prefill_target: int = 0
@@ -166,9 +167,7 @@ class Job(Generic[P, C, B]):
         """Where in the first `count` of `ids` the answer ends; None if it does not."""
         return next((column for column, token in enumerate(ids[:count]) if token in self.ends), None)
 
-    def counts(
-        self, rows: int, vocab: int, device: torch.device, known: Sequence[int] = (), following: Sequence[int] = ()
-    ) -> Counts | None:
+    def counts(self, rows: int, known: Sequence[int] = (), following: Sequence[int] = ()) -> Counts | None:
         """What the penalties of `rows` rows count, after the answer and `known`; None without penalties.
 
         Row i also comes after the first i tokens of `following`.
@@ -176,8 +175,7 @@ class Job(Generic[P, C, B]):
         if not (rows and self.request.sampling.penalised):
             return None
         if self.seen is None:
-            self.seen = torch.zeros(vocab, dtype=torch.bool, device=device)
-            self.seen[torch.tensor((*self.request.context, *self.request.suffix), device=device)] = True
+            self.seen = np.unique(np.array((*self.request.context, *self.request.suffix), dtype=np.int64))
         return count_tokens(self.seen, [*self.answer, *known], following, rows)
 
     def extend(self, found: Sequence[Prediction]) -> None:
@@ -243,12 +241,18 @@ def alone(handle: Handle) -> Iterator[None]:
     """End the request of `handle`, and no other, with any exception raised within."""
     try:
         yield
-    except EngineError as error:
-        handle.settle(error)
     except Exception as error:  # noqa: BLE001  (the other requests go on in any case)
-        failure = RequestFailedError(f"the request failed: {cause(error)}")
-        failure.__cause__ = error
-        handle.settle(failure)
+        fail(handle, error)
+
+
+def fail(handle: Handle, error: Exception) -> None:
+    """End the request of `handle` with `error`."""
+    if isinstance(error, EngineError):
+        handle.settle(error)
+        return
+    failure = RequestFailedError(f"the request failed: {cause(error)}")
+    failure.__cause__ = error
+    handle.settle(failure)
 
 
 def generator(device: torch.device, seed: int | None) -> torch.Generator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from bisect import bisect_left, insort
 from collections.abc import Iterable
@@ -18,21 +19,25 @@ from calomel.engine.config import ModelConfig
 GROWTH: Final = 4
 # Bytes of a processor's cache line, at which rows begin.
 _LINE: Final = 64
+# Tables whose runs are known.
+_TABLES: Final = 256
 
 
 class Pages:
-    """Room for keys and values: `keys`, `values` [layers, Hkv, pages * size, D].
+    """Room for keys and values: `keys`, `values`, one [Hkv, (pages + 1) * size, D] for each layer.
 
-    All rows of a head lie together, so that pages which follow one another are one slice of it.
+    All rows of a head lie together, so that pages which follow one another are one slice of it. The last page is spare:
+    what belongs to no request is written there, and nobody reads it.
     """
 
     def __init__(self, config: ModelConfig, *, pages: int, size: int, dtype: torch.dtype, device: torch.device) -> None:
-        shape = (2, config.num_hidden_layers, config.num_key_value_heads, pages * size, config.head_dim)
-        self.keys: Tensor
-        self.values: Tensor
-        self.keys, self.values = _zeros(shape, dtype, device)
+        rows = (pages + 1) * size
+        shape = (2, config.num_hidden_layers, config.num_key_value_heads, rows, config.head_dim)
+        self._held = _zeros(shape, dtype, device)
+        self.keys, self.values = (list(part.unbind()) for part in self._held)
         self.size = size
         self.count = pages
+        self.spare = pages * size  # the row of what belongs to no request
         self.free = list(range(pages))  # in ascending order
 
     def take(self, count: int, after: int) -> list[int]:
@@ -46,6 +51,8 @@ class Pages:
             last = min(len(self.free), at + count - len(taken))
             while stop < last and self.free[stop] == self.free[at] + stop - at:
                 stop += 1
+            # What is read beyond the last token of a page is hidden, but has to be numbers.
+            self._held[1, :, :, self.free[at] * self.size : (self.free[stop - 1] + 1) * self.size] = 0
             taken += self.free[at:stop]
             del self.free[at:stop]
         return taken
@@ -70,25 +77,16 @@ class Pages:
         start, stop = self.longest()
         return max(start, min((start + stop) // 2, stop - count - count // GROWTH))
 
-    def paged(self, layer: int) -> tuple[Tensor, Tensor]:
-        """The keys and values of a layer as pages: [pages, size, Hkv, D] each, without a copy."""
-        keys, values = (torch.unflatten(held[layer], 1, (-1, self.size)) for held in (self.keys, self.values))
-        return keys.permute(1, 2, 0, 3), values.permute(1, 2, 0, 3)
-
     def move(self, runs: Iterable[slice], page: int) -> None:
         """Copy `runs` of rows to `page` and those that follow it."""
         row = page * self.size
         for run in runs:
-            for held in (self.keys, self.values):
-                held[:, :, row : row + run.stop - run.start] = held[:, :, run]
+            self._held[..., row : row + run.stop - run.start, :] = self._held[..., run, :]
             row += run.stop - run.start
 
 
 def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """What is read beyond the last token of a page is hidden, but has to be numbers.
-
-    PyTorch would write them: on a CPU, memory that was never used is zero and takes no room.
-    """
+    """PyTorch would write them: on a CPU, memory that was never used is zero and takes no room."""
     if device.type != "cpu":
         return torch.zeros(shape, dtype=dtype, device=device)
     size = math.prod(shape) * dtype.itemsize
@@ -110,34 +108,40 @@ class PageTable:
     pool: Pages
     pages: list[int] = field(default_factory=list)
     length: int = 0
-    _runs: list[tuple[int, int, int]] | None = None
+    _line: np.ndarray | None = None
+
+    def line(self) -> np.ndarray:
+        """`pages` as int32 [N]."""
+        if self._line is None:
+            self._line = np.array(self.pages, dtype=np.int32)
+        return self._line
 
     def runs(self, start: int, stop: int) -> list[slice]:
         """The rows of the pool that hold the tokens from `start` to `stop`, in order: few slices."""
-        if self._runs is None:
-            self._runs = self._joined()
-        found = []
-        for first, row, count in self._runs:
-            low, high = max(start, first), min(stop, first + count)
-            if low < high:
-                found.append(slice(row + low - first, row + high - first))
-        return found
+        return runs_of(self.line(), self.pool.size, start, stop)
 
     def moved(self) -> None:
         """`pages` has changed."""
-        self._runs = None
-
-    def _joined(self) -> list[tuple[int, int, int]]:
-        """Runs of neighbouring pages: first token, its row, and the number of tokens."""
-        size, joined = self.pool.size, list[tuple[int, int, int]]()
-        for place, page in enumerate(self.pages):
-            if joined and sum(joined[-1][1:]) == page * size:
-                joined[-1] = (*joined[-1][:2], joined[-1][2] + size)
-            else:
-                joined.append((place * size, page * size, size))
-        return joined
+        self._line = None
 
 
-def table_of(config: ModelConfig, tokens: int, *, dtype: torch.dtype, device: torch.device) -> PageTable:
-    """A table outside of any cache, with one page for all of its `tokens`."""
-    return PageTable(Pages(config, pages=1, size=tokens, dtype=dtype, device=device), [0])
+def runs_of(pages: np.ndarray, size: int, start: int, stop: int) -> list[slice]:
+    """The rows that hold the tokens from `start` to `stop` of a table [N] int32 of pages of `size` tokens."""
+    found = []
+    for first, row, count in _joined(pages[: -(-stop // size)].tobytes(), size):
+        low, high = max(start, first), min(stop, first + count)
+        if low < high:
+            found.append(slice(row + low - first, row + high - first))
+    return found
+
+
+@functools.lru_cache(_TABLES)
+def _joined(table: bytes, size: int) -> list[tuple[int, int, int]]:
+    """Runs of neighbouring pages: first token, its row, and the number of tokens."""
+    joined = list[tuple[int, int, int]]()
+    for place, page in enumerate(np.frombuffer(table, dtype=np.int32).tolist()):
+        if joined and sum(joined[-1][1:]) == page * size:
+            joined[-1] = (*joined[-1][:2], joined[-1][2] + size)
+        else:
+            joined.append((place * size, page * size, size))
+    return joined

@@ -1,8 +1,7 @@
 """Reveal policies: which masked positions of a canvas are fixed after a step.
 
-Each policy is a pure function of two tensors over a batch of canvases: the probability of each position's chosen token
-`confidence` [B, L], and `candidates` [B, L], True where a position is still masked. It returns [B, L], True where a
-position is revealed: candidates only, and at least one in every canvas that has any, so that every step makes progress.
+Each policy is a function of the probabilities of the tokens that were chosen for the masked positions, from left to
+right. It returns the indices of those that are revealed: at least one of any, so that every step makes progress.
 
 Left-to-right decoding reveals nothing; what it drafts ahead comes from a `PromptLookup`.
 """
@@ -14,9 +13,6 @@ from array import array
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
-
-import torch
-from torch import Tensor
 
 from calomel.engine.errors import InvalidRequestError
 
@@ -30,20 +26,20 @@ _RUNS: Final = {4: 1.0, 3: 0.5, 2: 0.2}
 class RevealPolicy(Protocol):
     """Chooses the positions that a step fixes."""
 
-    def __call__(self, confidence: Tensor, candidates: Tensor) -> Tensor:
-        """[B, L] each to [B, L] bool."""
+    def __call__(self, confidences: Sequence[float]) -> Sequence[int]:
+        """The indices of those that are revealed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Reveal every position whose confidence reaches `probability` (Fast-dLLM, arXiv 2505.22618)."""
+    """Reveal every position whose confidence reaches `probability`, or the best one (Fast-dLLM, arXiv 2505.22618)."""
 
     probability: float = 0.9
 
-    def __call__(self, confidence: Tensor, candidates: Tensor) -> Tensor:
-        """[B, L] each to [B, L] bool."""
-        return (candidates & (confidence >= self.probability)) | _best(confidence, candidates)
+    def __call__(self, confidences: Sequence[float]) -> Sequence[int]:
+        """See `RevealPolicy`."""
+        return [at for at, each in enumerate(confidences) if each >= self.probability] or best(confidences, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +48,9 @@ class Fixed:
 
     count: int = 1
 
-    def __call__(self, confidence: Tensor, candidates: Tensor) -> Tensor:
-        """[B, L] each to [B, L] bool."""
-        order = _masked(confidence, candidates).sort(dim=-1, descending=True, stable=True).indices
-        ranked = (torch.arange(confidence.shape[-1], device=confidence.device) < self.count).expand_as(candidates)
-        return torch.zeros_like(candidates).scatter(-1, order, ranked) & candidates
+    def __call__(self, confidences: Sequence[float]) -> Sequence[int]:
+        """See `RevealPolicy`."""
+        return best(confidences, self.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +69,10 @@ class Prefix:
     probability: float = 0.9
     ahead: int = 0
 
-    def __call__(self, confidence: Tensor, candidates: Tensor) -> Tensor:
-        """[B, L] each to [B, L] bool."""
-        first = candidates & (candidates.cumsum(dim=-1) == 1)
-        sure = ~candidates | first | (confidence >= self.probability)
-        return candidates & sure.int().cumprod(dim=-1).bool()
+    def __call__(self, confidences: Sequence[float]) -> Sequence[int]:
+        """See `RevealPolicy`."""
+        unsure = (at for at, each in enumerate(confidences) if at and not each >= self.probability)
+        return range(next(unsure, len(confidences)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +82,10 @@ class AtLeast:
     count: int
     probability: float
 
-    def __call__(self, confidence: Tensor, candidates: Tensor) -> Tensor:
-        """[B, L] each to [B, L] bool."""
-        above = candidates & (confidence > self.probability)
-        enough = above.sum(dim=-1, keepdim=True) >= self.count
-        return torch.where(enough, above, Fixed(self.count)(confidence, candidates))
+    def __call__(self, confidences: Sequence[float]) -> Sequence[int]:
+        """See `RevealPolicy`."""
+        above = [at for at, each in enumerate(confidences) if each > self.probability]
+        return above if len(above) >= self.count else best(confidences, self.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +101,9 @@ class Joint:
     edit: float = 0.9
     after: int = 16
 
-    def __call__(self, confidence: Tensor, candidates: Tensor) -> Tensor:
-        """[B, L] each to [B, L] bool."""
-        return AtLeast(1, self.probability)(confidence, candidates)
+    def __call__(self, confidences: Sequence[float]) -> Sequence[int]:
+        """See `RevealPolicy`."""
+        return AtLeast(1, self.probability)(confidences)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +127,11 @@ class Paced:
         # A step that would reveal nothing is skipped: the published loops go to the next one.
         count = max(1, positions // steps + (step < positions % steps))
         return Fixed(count) if self.probability is None else AtLeast(count, self.probability)
+
+
+def best(confidences: Sequence[float], count: int) -> list[int]:
+    """The indices of the `count` highest; of equal ones the first."""
+    return sorted(range(len(confidences)), key=lambda at: -confidences[at])[:count]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,16 +204,6 @@ def parse_number(text: str, parameter: str, default: float, *, low: float = 0.0,
     if not math.isfinite(value) or not low <= value <= high:
         raise InvalidRequestError(f"policy {text!r}: {parameter} is not a finite number between {low} and {high}")
     return value
-
-
-def _masked(confidence: Tensor, candidates: Tensor) -> Tensor:
-    return confidence.masked_fill(~candidates, -1.0)
-
-
-def _best(confidence: Tensor, candidates: Tensor) -> Tensor:
-    """The most confident candidate of every canvas, [B, L] bool; none if there is no candidate."""
-    best = _masked(confidence, candidates).argmax(dim=-1, keepdim=True)
-    return torch.zeros_like(candidates).scatter(-1, best, value=True) & candidates
 
 
 class PromptLookup:

@@ -6,18 +6,20 @@ excluded, penalties included): they do not depend on how the token was drawn fro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from typing import Final
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from calomel.engine.request import SamplingParams
 
 # Instead of -inf: its probability is 0 too, and 0 * LOWEST is 0 where 0 * -inf is NaN.
-LOWEST = torch.finfo(torch.float32).min
-_BLOCK = 64
+LOWEST: Final = torch.finfo(torch.float32).min
+_BLOCK: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,34 +27,41 @@ class Counts:
     """What the penalties count, for the rows of one request.
 
     Attributes:
-        answer: [R, V] float, how often the answer has each token.
-        seen: [R, V] bool, whether context or answer have it.
+        columns: [K] int64, ascending, the tokens of context and answer; no other is penalised.
+        answer: [1, K] or [R, K] float, how often the answer has each of them.
+        seen: likewise, whether context or answer have it.
     """
 
-    answer: Tensor
-    seen: Tensor
+    columns: np.ndarray
+    answer: np.ndarray
+    seen: np.ndarray
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Draw:
     """How the tokens of consecutive rows of one request are drawn.
 
     Attributes:
-        start: the first row; `stop` is after the last.
         params: the request's sampling parameters.
         generator: the request's random numbers; needed when the temperature is above 0.
         counts: needed when a penalty is set.
-        without_end: rows (counted from `start`) that must not predict the end token.
-        forced: row (counted from `start`) to the token that it must take.
+        without_end: rows that must not predict the end token.
+        forced: row to the token that it must take.
+        logits: whether somebody needs all of them; `host` if not on the device.
     """
 
-    start: int
-    stop: int
     params: SamplingParams
     generator: torch.Generator | None = None
     counts: Counts | None = None
     without_end: Sequence[int] = ()
-    forced: dict[int, int] = field(default_factory=dict)
+    forced: Sequence[int] = ()
+    logits: bool = False
+    host: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether the best token of each row is all that is needed."""
+        return not (self.logits or self.counts is not None or self.generator is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,65 +78,79 @@ def precise(values: Tensor) -> Tensor:
     return values.float() if values.device.type == "mps" else values.double()
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The rows of one forward: `logits` [R, V] after the penalties, and what was drawn from them.
+@dataclass(slots=True)
+class Told:
+    """What rows predict, on the host: item i of every list is row i.
 
-    `token` [R] int64; `log_prob`, `entropy` [R] float32.
+    Attributes:
+        tokens: that were drawn.
+        log_probs: of these tokens; `confidences` are the probabilities.
+        entropies: of the distributions.
+        logits: [R, V] float32 after the penalties, if somebody needs them.
     """
 
-    logits: Tensor
-    token: Tensor
-    log_prob: Tensor
-    entropy: Tensor
+    tokens: list[int]
+    log_probs: list[float]
+    confidences: list[float]
+    entropies: list[float]
+    logits: Tensor | None = None
 
-    @cached_property
-    def predictions(self) -> list[Prediction]:
-        """All rows, on the host."""
-        told = torch.stack([precise(values) for values in (self.token, self.log_prob, self.entropy)])
-        return [Prediction(int(token), *rest) for token, *rest in told.T.tolist()]
+    @classmethod
+    def of(cls, found: Tensor) -> Told:
+        """The result [3, R] of `tell`; waits for the device."""
+        token, log_prob, entropy = found.cpu().numpy()
+        with np.errstate(invalid="ignore"):
+            return cls(token.astype(np.int64).tolist(), log_prob.tolist(), np.exp(log_prob).tolist(), entropy.tolist())
 
-    def told(self, row: int, token: int | None = None) -> Prediction:
-        """The prediction of a row: the drawn token, or a given one.
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def part(self, start: int, stop: int) -> Told:
+        """The rows from `start` to `stop`."""
+        own = slice(start, stop)
+        return Told(self.tokens[own], self.log_probs[own], self.confidences[own], self.entropies[own])
+
+    @property
+    def finite(self) -> bool:
+        """Whether all of it are numbers."""
+        return math.isfinite(sum(self.log_probs) + sum(self.entropies))
+
+    def row(self, row: int, token: int | None = None) -> Prediction:
+        """The prediction of a row: the drawn token, or, where logits are known, a given one.
 
         Probability and entropy are those of the model's own distribution, whatever a constraint excludes.
         """
-        own, log_prob = self.token[row], self.log_prob[row]
-        if token is None:
-            token = int(own)
-        else:
-            log_prob = log_prob + self.logits[row, token] - self.logits[row, own]
-        return Prediction(token, float(log_prob), float(self.entropy[row]))
+        own, log_prob = self.tokens[row], self.log_probs[row]
+        if token is None or token == own or self.logits is None:
+            return Prediction(own, log_prob, self.entropies[row])
+        return Prediction(token, log_prob + float(self.logits[row, token] - self.logits[row, own]), self.entropies[row])
 
 
-def choose(logits: Tensor, draws: Sequence[Draw], *, mask_token_id: int, end_token_ids: Sequence[int]) -> Choice:
-    """Draw one token per row of `logits` [R, V] float32 (overwritten); rows that no draw names take the best token.
+def tell(logits: Tensor, forced: Tensor) -> Tensor:
+    """The tokens of logits [R, V] float32, their log-probabilities, and the entropies: [3, R] float32.
 
-    The mask token is never drawn; -1 if there is none.
+    `forced` [R] has the token that a row must take; where it is negative, the row takes its best one.
     """
-    if mask_token_id >= 0:
-        logits[:, mask_token_id] = LOWEST
-    for draw in draws:
-        if draw.without_end:
-            logits[[[draw.start + row] for row in draw.without_end], list(end_token_ids)] = LOWEST
-        if draw.params.penalised and draw.counts is not None:
-            logits[draw.start : draw.stop] = penalise(logits[draw.start : draw.stop], draw.params, draw.counts)
-    best = best_tokens(logits)
-    token = best
-    for draw in draws:
-        if draw.params.temperature > 0 and draw.generator is not None:
-            token = token.clone() if token is best else token
-            token[draw.start : draw.stop] = sample(logits[draw.start : draw.stop], draw.params, draw.generator)
-        for row, forced in draw.forced.items():
-            token = token.clone() if token is best else token
-            token[draw.start + row] = forced
+    best = best_tokens(logits)[:, None]
+    token = torch.where(forced >= 0, forced, best[:, 0])[:, None]
     # The softmax is the only exponential over the vocabulary: on a CPU it costs as much as a layer.
     probabilities = logits.softmax(dim=-1)
-    highest = best[:, None]
-    normalizer = logits.gather(-1, highest) - probabilities.gather(-1, highest).log()  # [R, 1]
-    log_prob = (logits.gather(-1, token[:, None]) - normalizer)[:, 0]
-    entropy = normalizer[:, 0] - probabilities.mul_(logits).sum(dim=-1)
-    return Choice(logits, token, log_prob, entropy)
+    normalizer = logits.gather(-1, best) - probabilities.gather(-1, best).log()
+    log_prob = logits.gather(-1, token) - normalizer
+    entropy = normalizer - probabilities.mul_(logits).sum(dim=-1, keepdim=True)
+    return torch.cat((token.float(), log_prob, entropy), dim=-1).t()
+
+
+def redraw(logits: Tensor, draw: Draw, told: Told) -> Told:
+    """What the rows of logits [R, V] float32, which have `told` of their best tokens, tell if drawn as `draw` says."""
+    if draw.counts is not None:
+        logits = penalise(logits, draw.params, draw.counts)
+    if draw.counts is not None or draw.generator is not None:
+        params = draw.params if draw.generator is not None else SamplingParams()
+        told = Told.of(tell(logits, sample(logits, params, draw.generator)))
+    if draw.logits:
+        told.logits = logits.cpu() if draw.host else logits
+    return told
 
 
 def best_tokens(logits: Tensor) -> Tensor:
@@ -144,13 +167,16 @@ def best_tokens(logits: Tensor) -> Tensor:
 
 
 def penalise(logits: Tensor, params: SamplingParams, counts: Counts) -> Tensor:
-    """Apply the penalties of `params` to logits [R, V]."""
-    if params.repetition_penalty != 1.0:
-        factor = params.repetition_penalty
-        turned = torch.where(logits > 0, logits / factor, (logits * factor).clamp(min=LOWEST))
-        logits = torch.where(counts.seen, turned, logits)
-    logits = logits - params.frequency_penalty * counts.answer - params.presence_penalty * (counts.answer > 0)
-    return logits.clamp(min=LOWEST)
+    """Apply the penalties of `params` to logits [R, V], which are overwritten."""
+    columns, answer, seen = (
+        torch.from_numpy(part).to(logits.device) for part in (counts.columns, counts.answer, counts.seen)
+    )
+    part = logits.index_select(1, columns)
+    factor = params.repetition_penalty
+    turned = torch.where(part > 0, part / factor, part * factor)
+    part = torch.where(seen, turned, part)
+    part = part - params.frequency_penalty * answer - params.presence_penalty * (answer > 0)
+    return logits.index_copy_(1, columns, part.clamp_(min=LOWEST))
 
 
 def sample(logits: Tensor, params: SamplingParams, generator: torch.Generator | None) -> Tensor:
@@ -161,7 +187,8 @@ def sample(logits: Tensor, params: SamplingParams, generator: torch.Generator | 
     if params.temperature == 0:
         return logits.argmax(dim=-1)
     shaped = keep_top_p(keep_top_k(logits / params.temperature, params.top_k), params.top_p)
-    noise = torch.empty_like(shaped).exponential_(generator=generator)
+    where = shaped.device if generator is None else generator.device
+    noise = torch.empty(shaped.shape, device=where).exponential_(generator=generator).to(shaped.device)
     return (shaped.softmax(dim=-1) / noise).argmax(dim=-1)
 
 
@@ -182,15 +209,17 @@ def keep_top_p(logits: Tensor, share: float) -> Tensor:
     return logits.masked_fill(torch.zeros_like(beyond).scatter(-1, order, beyond), -torch.inf)
 
 
-def count_tokens(context: Tensor, answer: Sequence[int], following: Sequence[int], rows: int) -> Counts:
+def count_tokens(context: np.ndarray, answer: Sequence[int], following: Sequence[int], rows: int) -> Counts:
     """Counts for `rows` rows, of which row i comes after `answer` and the first i tokens of `following`.
 
-    `context` [V] bool says which tokens the context has.
+    `context` has the tokens of the context, ascending, each once.
     """
-    vocab, device = len(context), context.device
-    steps = torch.zeros(rows, vocab, device=device)
-    steps[0] = torch.bincount(torch.tensor(answer, dtype=torch.int64, device=device), minlength=vocab)
-    added = min(len(following), rows - 1)
-    steps[torch.arange(1, added + 1), torch.tensor(following[:added], dtype=torch.int64)] += 1
-    counts = steps.cumsum(dim=0)
-    return Counts(counts, (counts > 0) | context)
+    following = following[: rows - 1]
+    columns = np.union1d(context, np.array([*answer, *following], dtype=np.int64))
+    counts = np.zeros((1 + len(following), len(columns)), dtype=np.float32)
+    np.add.at(counts[0], np.searchsorted(columns, answer), 1)
+    counts[np.arange(1, len(counts)), np.searchsorted(columns, following)] = 1
+    counts = counts.cumsum(axis=0)
+    if following and rows > len(counts):
+        counts = np.concatenate((counts, np.repeat(counts[-1:], rows - len(counts), axis=0)))
+    return Counts(columns, counts, (counts > 0) | np.isin(columns, context))

@@ -157,7 +157,7 @@ class Scheduler:
         """Move the next waiting job into a free place and return it; None if no job can be admitted.
 
         Args:
-            fits: whether there is room for a job besides the running ones; the first one of a priority always fits.
+            fits: whether there is room for a job besides the running ones.
         """
         with self._changed:
             held = Counter((job.request.priority, job.request.client) for job in self._running)
@@ -168,7 +168,7 @@ class Scheduler:
                 whose = priority, job.request.client
                 first = not held[whose] or (_is_brief(job) and whose not in brief)
                 places = self._max_batch * (_PLACES if first else 1)
-                if taken[priority] < places and (not taken[priority] or fits(job)):
+                if taken[priority] < places and fits(job):
                     self._waiting.remove(entry)
                     self._running.append(job)
                     return job

@@ -10,7 +10,6 @@ Weights have the names of the Hugging Face Qwen3 implementation; fused projectio
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Final, Protocol, cast
 
 import torch
@@ -30,6 +29,8 @@ _SMALLEST_SCALE: Final = 1e-12
 _PACKED_ROWS: Final = 8
 # Numbers of an embedding that may exist twice, the second time as the head.
 _COPIED: Final = 1 << 24
+# How many logits of a row are computed in float32, and the columns that are searched together.
+_SHARPENED, _BLOCK = 3, 64
 _ROWS: Final = 4096
 
 
@@ -169,6 +170,7 @@ class Attention(nn.Module):
         self.o_proj = nn.Linear(self.q_heads * width, config.hidden_size, bias=config.output_bias)
         self.q_norm = nn.RMSNorm(config.head_dim, eps=config.rms_norm_eps) if config.qk_norm else nn.Identity()
         self.k_norm = nn.RMSNorm(config.head_dim, eps=config.rms_norm_eps) if config.qk_norm else nn.Identity()
+        self._kept: Tensor | None = None
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """X [T, C], cos and sin [T, 1, R] to q [T, Hq, D], k and v [T, Hkv, D]."""
@@ -176,14 +178,18 @@ class Attention(nn.Module):
         both, v = heads.split((self.q_heads + self.kv_heads, self.kv_heads), dim=-2)
         # Queries and keys at once: for the few rows of a canvas an operation's overhead exceeds its arithmetic.
         if isinstance(self.q_norm, nn.RMSNorm):
-            weights = torch.cat((self._by_head(self.q_norm, self.q_heads), self._by_head(self.k_norm, self.kv_heads)))
-            both = F.rms_norm(both, (self.head_dim,), None, self.q_norm.eps) * weights
+            both = F.rms_norm(both, (self.head_dim,), None, self.q_norm.eps) * self._norms()
         q, k = rotate(both, cos, sin).split((self.q_heads, self.kv_heads), dim=-2)
         return q, k, v
 
-    def _by_head(self, norm: nn.Module, heads: int) -> Tensor:
-        """The weights of `norm` [heads, D]."""
-        return cast("Tensor", norm.weight).expand(heads, -1)
+    def _norms(self) -> Tensor:
+        """The weights of the norms of queries and keys [Hq + Hkv, D], kept once they are no longer trained."""
+        if self._kept is not None:
+            return self._kept
+        queries, keys = cast("Tensor", self.q_norm.weight), cast("Tensor", self.k_norm.weight)
+        found = torch.cat((queries.expand(self.q_heads, -1), keys.expand(self.kv_heads, -1)))
+        self._kept = None if queries.requires_grad else found
+        return found
 
 
 class Mlp(nn.Module):
@@ -229,15 +235,9 @@ class Layer(nn.Module):
 
 
 class Transformer(nn.Module):
-    """The whole decoder. Holds weights only; two engines can share one.
-
-    Attributes:
-        compiled: takes few rows through the layers (`CompiledLayers`), and returns None if they are too many; None to
-            call all of them one by one.
-    """
+    """The whole decoder. Holds weights only; two engines can share one."""
 
     inverse_frequency: Tensor
-    compiled: Callable[..., Tensor | None] | None
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -249,7 +249,6 @@ class Transformer(nn.Module):
         if config.tie_word_embeddings:
             self.lm_head.weight = self.embed_tokens.weight
         self.register_buffer("inverse_frequency", inverse_frequency(config), persistent=False)
-        self.compiled = None
 
     def forward(
         self,
@@ -258,32 +257,55 @@ class Transformer(nn.Module):
         attend: Attend,
         wanted: Tensor | None = None,
     ) -> Tensor:
-        """Ids [T] int64 and positions [T] int64 to hidden states [T, C] after the last norm.
+        """Ids [T] and positions [T] to hidden states [T, C] after the last norm.
 
         If `wanted` [R] is given, returns those rows alone, in this order: the other rows of the last layer are needed
-        for keys and values only.
+        for keys and values only, and have no queries there.
         """
         angles = positions[:, None].float() * self.inverse_frequency  # [T, R/2]
         x = self.embed_tokens(ids)
         cos, sin = rotation(angles, x.dtype)
-        found = None if self.compiled is None else self.compiled(self.layers, x, cos, sin, attend)
-        if found is not None:
-            x = found if wanted is None else found[wanted]
-        else:
-            *layers, last = cast("list[Layer]", list(self.layers))
-            for layer in layers:
-                x = layer(x, cos, sin, attend)
-            found = attend(last.number, *last.before(x, cos, sin))
-            if wanted is not None:
-                x, found = x[wanted], found[wanted]
-            x = last.after(x, found) if len(x) else x
+        *layers, last = cast("list[Layer]", list(self.layers))
+        for layer in layers:
+            x = layer(x, cos, sin, attend)
+        q, k, v = last.before(x, cos, sin)
+        if wanted is not None:
+            x, q = x[wanted], q[wanted]
+        found = attend(last.number, q, k, v)
+        x = last.after(x, found) if len(x) else x
         out: Tensor = self.norm(x)
         return out
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """Hidden states [N, C] to logits [N, V] in float32."""
+        """Hidden states [N, C] to logits [N, V] in float32.
+
+        A product of bfloat16 numbers is rounded to bfloat16: on CUDA it is not, elsewhere the best logits of each row
+        are computed again, so that ties are broken and probabilities near 1 are right.
+        """
+        weight = self.embed_tokens.weight if self.config.tie_word_embeddings else None
+        if hidden.is_cuda and weight is not None and hidden.dtype != torch.float32:
+            return torch.mm(hidden, weight.t(), out_dtype=torch.float32)
         out: Tensor = self.lm_head(hidden)
-        return out.float()
+        if out.dtype == torch.float32 or weight is None:
+            return out.float()
+        out = out.float()
+        best = highest(out, _SHARPENED)
+        exact = torch.bmm(weight[best].float(), hidden.float()[:, :, None])[..., 0]
+        return out.scatter_(-1, best, exact)
+
+
+def highest(logits: Tensor, count: int) -> Tensor:
+    """The columns of the `count` highest of every row of logits [N, V]: [N, count].
+
+    Looks for the highest blocks first, which is far faster on a CPU.
+    """
+    rows, vocab = logits.shape
+    if vocab % _BLOCK or vocab < count * _BLOCK:
+        return logits.topk(min(count, vocab), dim=-1).indices
+    blocks = logits.view(rows, -1, _BLOCK)
+    chosen = blocks.amax(dim=-1).topk(count, dim=-1).indices
+    within = blocks.gather(1, chosen[..., None].expand(-1, -1, _BLOCK)).flatten(1).topk(count, dim=-1).indices
+    return chosen.gather(1, within // _BLOCK) * _BLOCK + within % _BLOCK
 
 
 def _feed_forward(config: ModelConfig, layer: int) -> Mlp | Mixture:

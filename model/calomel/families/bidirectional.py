@@ -79,7 +79,8 @@ class Window:
         model = load_decoder(
             folder, config, tensor_table(config), dtype=dtype, device=options.device, quantize=options.quantize
         )
-        return Engine(Bidirectional(model, own, threads=options.threads), max_batch=options.batch)
+        room = options.batch * config.max_position_embeddings
+        return Engine(Bidirectional(model, own, threads=options.threads, cache_tokens=room), max_batch=options.batch)
 
     def estimate(self, raw: Mapping[str, Any], options: EstimateOptions) -> Estimate:
         """Its memory: a step forwards the windows of all requests; a dual cache keeps the keys and values of each."""

@@ -5,7 +5,6 @@ And how a checkpoint is opened accordingly.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations, product
@@ -15,6 +14,7 @@ from typing import Any, ClassVar, Final
 import torch
 
 from calomel.engine import CheckpointError, Engine, EngineError, Request
+from calomel.engine.errors import NotFiniteError
 from calomel.families.configuration import read_config
 from calomel.families.family import MISFITS, QUANTIZED, USUAL_BATCH, Family, OpenOptions
 from calomel.families.generation import generation_of
@@ -202,12 +202,11 @@ def _check_forward(engine: Engine, family: Family, folder: Path) -> None:
     length = min(generation.fill_canvas, diffusion.max_canvas)
     shortest = Request((diffusion.end_token_id,), length, length, policy=generation.policy, max_steps=1, reuse=0)
     try:
-        found = engine.submit(shortest).result()
-    except EngineError as error:
-        raise CheckpointError(f"cannot use {folder}: a first forward failed: {error}") from error
-    ended = () if found.end_log_prob is None else (found.end_log_prob,)
-    if not all(map(math.isfinite, (*found.log_probs, *found.entropies, *ended))):
+        engine.submit(shortest).result()
+    except NotFiniteError as error:
         raise CheckpointError(
             f"a first forward of {folder} gives NaN: its weights are damaged, or config.json belongs to "
             "another checkpoint; fetch it again"
-        )
+        ) from error
+    except EngineError as error:
+        raise CheckpointError(f"cannot use {folder}: a first forward failed: {error}") from error
