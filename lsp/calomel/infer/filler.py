@@ -250,7 +250,7 @@ class Filler:
     @property
     def reads_ahead(self) -> bool:
         """Whether its engine keeps encoded contexts."""
-        return self.engine.decoder.cache is not None
+        return self.engine.decoder.keeps_contexts
 
     @property
     def note(self) -> None:
@@ -260,7 +260,7 @@ class Filler:
         """How busy the engine is."""
         running, waiting = self.engine.occupancy
         cache = self.engine.decoder.cache
-        if cache is None:
+        if not self.reads_ahead:
             return Occupancy(running, waiting)
         return Occupancy(running, waiting, cache.held_tokens, cache.tokens)
 

@@ -74,6 +74,8 @@ BlockJob: TypeAlias = Job[BlockPolicy, BlockCanvas, Lease]
 class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
     """Serves a decoder with an exact prefix cache; see `Decoder` for its arguments."""
 
+    keeps_contexts = True
+
     def job(self, request: Request, handle: Handle) -> BlockJob:
         """See `Decoder`."""
         # What is given is verified, whatever the policy.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import astuple, dataclass
 from operator import add, sub
-from typing import Final, Generic, TypedDict, TypeVar, Unpack
+from typing import ClassVar, Final, Generic, TypedDict, TypeVar, Unpack
 
 import torch
 
@@ -133,7 +133,10 @@ class Decoder(ABC, Generic[P, K, T]):
         work: what was done so far; may be read from any thread.
         cache: keys and values of all requests.
         ends: tokens that are not drawn while an answer may not end yet.
+        keeps_contexts: whether the cache keeps those of earlier requests.
     """
+
+    keeps_contexts: ClassVar[bool] = False
 
     def __init__(self, model: Transformer, end_token_ids: Sequence[int] = (), **common: Unpack[Common]) -> None:
         weight = model.embed_tokens.weight
