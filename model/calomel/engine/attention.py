@@ -23,13 +23,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from calomel.engine.config import ModelConfig
 from calomel.engine.pages import PageTable, runs_of
+from calomel.storage.failures import cause
 
 LOG: Final = logging.getLogger(__name__)
-# Rows that attend at a time: their scores stay in a processor's cache.
-_TILE: Final = 64
+# Rows that attend at a time: their scores stay in a processor's cache. In the kernel, rows of a head of keys.
+TILE: Final = 64
 # The plans that are kept: of all layers and of the last one, with a window and without.
 _PLANS: Final = 4
 # Kinds of scratch that are kept: lengths come again from one step to the next.
@@ -115,9 +117,14 @@ class Sight(NamedTuple):
 def _attend(q: Tensor, keys: Tensor, values: Tensor, *how: Any) -> Tensor:
     """Q [T, Hq, D] over keys and values [Hkv, S, D] to [T, Hq, D]; rows of no piece become anything."""
     sight = Sight(*how)
-    if q.is_cuda and has_kernel(q.device):
-        found: Tensor = _kernels().attend(q, keys, values, sight)
+    if q.is_cuda and has_kernel(q.device, q.shape[-1], sight.page):
+        found: Tensor = import_module("calomel.engine.kernels").attend(q, keys, values, sight)
         return found
+    return attend(q, keys, values, sight)
+
+
+def attend(q: Tensor, keys: Tensor, values: Tensor, sight: Sight) -> Tensor:
+    """The same by products of matrices, on any device."""
     out = torch.empty_like(q)
     for tile in _plan(q, keys, sight):
         tile(q, keys, values, out)
@@ -128,28 +135,42 @@ _LIBRARY.impl("attend", _attend, "CompositeExplicitAutograd")
 _LIBRARY.impl("attend", lambda q, *_: torch.empty_like(q), "Meta")
 
 
-def _kernels() -> Any:
+@functools.cache
+def has_kernel(device: torch.device, width: int, page: int) -> bool:
+    """Whether the kernel runs on `device`, for heads of `width` and pages of `page` tokens, and is right.
+
+    If not, the log says why.
+    """
+    if device.type != "cuda" or torch.cuda.get_device_capability(device) < _AMPERE:
+        return False
     try:
-        return import_module("calomel.engine.kernels")
-    except ImportError:
-        return None
+        import_module("calomel.engine.kernels").check(device, width, page)
+    except Exception as error:  # noqa: BLE001  (a kernel fails in many ways, none of them fatal)
+        LOG.warning("attention is slower than it could be: its kernel is not used: %s", cause(error))
+        return False
+    return True
 
 
 @functools.cache
-def has_kernel(device: torch.device) -> bool:
-    """Whether the kernel runs on `device` and agrees with products of matrices; else the log says why not."""
-    if device.type != "cuda" or torch.cuda.get_device_capability(device) < _AMPERE:
-        return False
-    kernels = _kernels()
-    if kernels is None:
-        LOG.warning("attention is slower than it could be: Triton is not installed")
-        return False
+def flash_attention(device: torch.device) -> Callable[..., Tensor] | None:
+    """`flash_attn_func` of the package flash-attn, for long chunks of context; None where it is missing or wrong."""
     try:
-        kernels.check(device)
+        flash: Callable[..., Tensor] = import_module("flash_attn").flash_attn_func
+        q, k = (torch.randn(1, rows, heads, 64, device=device).bfloat16() for rows, heads in ((70, 4), (200, 2)))
+        for window in (None, 32):
+            place = torch.arange(200, device=device)
+            behind = place[-70:, None] - place
+            mask = (behind >= 0) & (behind < (window or 200))
+            rows, held = q.transpose(1, 2).float(), k.transpose(1, 2).float()
+            wanted = F.scaled_dot_product_attention(rows, held, held, attn_mask=mask, enable_gqa=True)
+            found = flash(q, k, k, causal=True, window_size=(-1 if window is None else window - 1, -1))
+            torch.testing.assert_close(found.transpose(1, 2).float(), wanted, atol=3e-2, rtol=3e-2)
+    except ImportError:
+        return None
     except Exception as error:  # noqa: BLE001  (a kernel fails in many ways, none of them fatal)
-        LOG.warning("attention is slower than it could be: the kernel is not used: %r", error)
-        return False
-    return True
+        LOG.warning("flash-attn is not used: %s", cause(error))
+        return None
+    return flash
 
 
 class Scratch:
@@ -230,8 +251,8 @@ def _tiles(q: Tensor, keys: Tensor, sight: Sight) -> Iterator[Tile]:
     starts, floors, tables = sight.first.tolist(), sight.floor.tolist(), sight.tables.cpu().numpy()
     place, limit, page, window = sight.positions.cpu().numpy(), sight.seen.cpu().numpy(), sight.page, sight.window
     for (begin, end), floor, table in zip(pairwise(starts), floors, tables, strict=True):
-        for start in range(begin, end, _TILE):
-            rows = slice(start, min(start + _TILE, end))
+        for start in range(begin, end, TILE):
+            rows = slice(start, min(start + TILE, end))
             first, last = int(limit[start]), int(limit[rows.stop - 1])
             lows = [min(max(int(place[row]) - window + 1, 0), floor) if window else 0 for row in (start, rows.stop - 1)]
             # Whole pages: lengths that come again need no new kernel of oneDNN.

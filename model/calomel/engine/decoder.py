@@ -167,7 +167,7 @@ class Decoder(ABC, Generic[P, K, T]):
             page_size=page,
             dtype=weight.dtype,
             device=self.device,
-            together=not has_kernel(self.device),
+            together=not has_kernel(self.device, self.config.head_dim, page),
         )
         self._forward = Step(model, self.cache.pool, self.ends)
         self._begun: set[Job[P, K, T]] = set()

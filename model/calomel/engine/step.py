@@ -8,7 +8,7 @@ for each of a few sizes and replayed, and a processor runs the same code at the 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final
@@ -17,17 +17,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from calomel.engine.attention import Piece, has_kernel
+from calomel.engine.attention import TILE, Piece, flash_attention, has_kernel
 from calomel.engine.pages import Pages
 from calomel.engine.sampling import LOWEST, Told, tell
 from calomel.engine.transformer import Transformer
 
 LOG: Final = logging.getLogger(__name__)
-# Rows of queries that a tile of the kernel has.
-TILE: Final = 64
 # Rows of the steps that are recorded, and pieces. A step beyond the last is a chunk of context, whose launches cost
 # little beside its arithmetic.
 RECORDED: Final = ((16, 16), (48, 16), (128, 32), (320, 64), (832, 128), (2112, 128))
+# Rows of a chunk of context from which flash-attn takes it.
+_LONG: Final = 128
 # Rows whose logits exist at a time.
 _HEAD_ROWS: Final = 512
 _EVERY: Final = np.arange(1 << 21, dtype=np.int32)
@@ -76,8 +76,11 @@ class Layout:
         self.tables = tables.reshape(size.pieces, size.pages)
         self.tiles, self.tiles_read = tiles.reshape(2, size.tiles), tiles_read.reshape(2, size.tiles)
 
-    def fill(self, pieces: Sequence[Piece], block: int, groups: int) -> None:
-        """Write `pieces`, whose rows fit, to the arrays of the host; `block` of the checkpoint, `groups` of heads."""
+    def fill(self, pieces: Sequence[Piece], block: int, groups: int, untiled: Container[int] = ()) -> None:
+        """Write `pieces`, whose rows fit, to the arrays of the host; `block` of the checkpoint, `groups` of heads.
+
+        The kernel takes all but the pieces of these numbers.
+        """
         pool = pieces[0].table.pool
         self.slots.fill(pool.spare)
         self.forced.fill(-1)
@@ -116,7 +119,8 @@ class Layout:
         ):
             target[:] = list(accumulate(lengths))
             if self.size.tiles:
-                cut = [(number, at) for number, n in enumerate(lengths[1:]) for at in range(0, n * groups, TILE)]
+                tiled = [(number, n) for number, n in enumerate(lengths[1:]) if number not in untiled]
+                cut = [(number, at) for number, n in tiled for at in range(0, n * groups, TILE)]
                 tiles[0] = -1
                 tiles[:, : len(cut)] = np.array(cut, dtype=np.int32).reshape(-1, 2).T
 
@@ -141,7 +145,8 @@ class Step:
             sorted({*ends} & set(range(config.vocab_size))), dtype=torch.int64, device=self.device
         )
         self._groups = config.num_attention_heads // config.num_key_value_heads
-        self._tiled = has_kernel(self.device)
+        self._tiled = has_kernel(self.device, config.head_dim, pool.size)
+        self._flash: Any = flash_attention(self.device) if self._tiled and config.diffusion.block == 1 else None
         self._pages = -(-config.max_position_embeddings // pool.size) + 1
         self._recorded: dict[Size, Recording | None] = {}
         self.hidden = self._open = torch.empty(0)
@@ -162,7 +167,8 @@ class Step:
         size = self._size(pieces)
         recording = self._recording(size) if self._tiled else None
         layout = Layout(size, np.zeros(sum(size.parts), dtype=np.int32)) if recording is None else recording.host
-        layout.fill(pieces, self.model.config.diffusion.block, self._groups)
+        chunks = self._chunks(pieces) if recording is None else {}
+        layout.fill(pieces, self.model.config.diffusion.block, self._groups, chunks)
         for row, token in forced:
             layout.forced[row] = token
         if unending:
@@ -170,7 +176,7 @@ class Step:
         if recording is None:
             here = Layout(size, torch.from_numpy(layout.array).to(self.device, non_blocking=True))
             self._open = here.open
-            self.hidden, told = self.compute(here)
+            self.hidden, told = self.compute(here, tuple(chunks.values()))
         else:
             self._open = recording.here.open
             self.hidden, told = recording()
@@ -181,7 +187,18 @@ class Step:
         chosen = torch.tensor(rows, dtype=torch.int64).to(self.device)
         return self._allowed(self.model.logits(self.hidden[chosen]), self._open[chosen])
 
-    def compute(self, layout: Layout) -> tuple[Tensor, Tensor]:
+    def _chunks(self, pieces: Sequence[Piece]) -> dict[int, tuple[slice, Tensor]]:
+        """By number, the rows of the pieces that flash-attn takes, and the rows of the pool that their keys are in."""
+        if self._flash is None:
+            return {}
+        found, starts = dict[int, tuple[slice, Tensor]](), accumulate((len(piece.ids) for piece in pieces), initial=0)
+        for number, (piece, start) in enumerate(zip(pieces, starts, strict=False)):
+            if piece.causal and not piece.read and len(piece.ids) >= _LONG:
+                places = np.concatenate([_EVERY[run] for run in piece.table.runs(0, piece.stop)])
+                found[number] = slice(start, start + len(piece.ids)), torch.from_numpy(places).to(self.device)
+        return found
+
+    def compute(self, layout: Layout, chunks: Sequence[tuple[slice, Tensor]] = ()) -> tuple[Tensor, Tensor]:
         """The hidden states of the rows that `layout`, on the device, reads [W, C], and what they tell [3, W]."""
         config, pool, last = self.model.config, self.pool, self.model.config.num_hidden_layers - 1
         slots = layout.slots.long()
@@ -199,7 +216,11 @@ class Step:
             keys.index_copy_(1, slots, k.transpose(0, 1))
             values.index_copy_(1, slots, v.transpose(0, 1))
             plan = read if layer == last else every
-            found: Tensor = torch.ops.calomel.attend(q, keys, values, *plan, pool.size, config.window(layer) or 0)
+            window = config.window(layer) or 0
+            found: Tensor = torch.ops.calomel.attend(q, keys, values, *plan, pool.size, window)
+            for rows, places in chunks if layer != last else ():
+                held = (each.index_select(1, places).transpose(0, 1)[None] for each in (keys, values))
+                found[rows] = self._flash(q[None, rows], *held, causal=True, window_size=(window - 1, -1))[0]
             return found
 
         hidden = self.model(layout.ids, layout.positions, attend, layout.wanted)
