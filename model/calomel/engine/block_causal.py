@@ -276,7 +276,7 @@ class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
     def _denoised(self, job: BlockJob, told: Told) -> None:
         """Advance the canvas one step by what was told of its columns."""
         canvas, joint, last = job.canvas, self._joint(job), self._last_step(job)
-        masked = canvas.masked()
+        masked = canvas.columns if joint is None and job.walk is None else canvas.masked()
         changed = self._write(job, told, masked)
         canvas.steps += 1
         canvas.whole_steps += not masked
@@ -335,6 +335,8 @@ class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
     def _drop_tail(self, job: BlockJob) -> None:
         """Drop everything after an end token."""
         canvas = job.canvas
+        if not any(end in canvas.ids for end in job.ends):
+            return
         # A constraint may still refuse an end that is only proposed.
         ended = job.ended(canvas.ids, job.settled(len(canvas)))
         # A checkpoint with blocks was trained on whole blocks alone: the tail is dropped once nothing before it is

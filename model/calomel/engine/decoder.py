@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import astuple, dataclass
@@ -310,16 +311,13 @@ class Decoder(ABC, Generic[P, K, T]):
     def drawn(
         self, job: Job[P, K, T], columns: Sequence[int], known: Sequence[int] = (), following: Sequence[int] = ()
     ) -> Draw:
-        """Rows that predict the positions `columns` after the final tokens; see `Job.counts`."""
+        """Rows that predict the positions `columns`, ascending, after the final tokens; see `Job.counts`."""
         params = job.request.sampling
-        without_end: Sequence[int] = ()
-        if job.offset < job.request.min_new_tokens:
-            without_end = [row for row, column in enumerate(columns) if job.bans_end(column)]
         return Draw(
             params,
             job.generator if params.temperature > 0 else None,
             job.counts(len(columns), known, following),
-            without_end,
+            range(bisect_left(columns, job.request.min_new_tokens - job.offset)),
             logits=job.walk is not None,
             host=True,
         )

@@ -53,7 +53,7 @@ class Canvas:
 
     def prefix(self) -> int:
         """How many leading positions are known."""
-        return next(iter(self.masked()), len(self.ids))
+        return self.ids.index(self.mask_token_id) if self.mask_token_id in self.ids else len(self.ids)
 
     def take(self, column: int, found: Prediction) -> None:
         """Put `found` at `column`."""

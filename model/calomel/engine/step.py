@@ -28,8 +28,8 @@ LOG: Final = logging.getLogger(__name__)
 RECORDED: Final = ((16, 16), (48, 16), (128, 32), (320, 64), (832, 128), (2112, 128))
 # Rows of a chunk of context from which flash-attn takes it.
 _LONG: Final = 128
-# Rows whose logits exist at a time.
-_HEAD_ROWS: Final = 512
+# Logits that exist at a time.
+_LOGITS: Final = 1 << 26
 _EVERY: Final = np.arange(1 << 21, dtype=np.int32)
 # No key of a piece is exempt from a window.
 _NEVER: Final = np.iinfo(np.int32).max
@@ -223,13 +223,14 @@ class Step:
                 found[rows] = self._flash(q[None, rows], *held, causal=True, window_size=(window - 1, -1))[0]
             return found
 
+        most = max(_LOGITS // config.vocab_size, 1)
         hidden = self.model(layout.ids, layout.positions, attend, layout.wanted)
         told = (
             [hidden.new_empty(3, 0, dtype=torch.float32)]
             if not len(hidden)
             else [
                 tell(self._allowed(self.model.logits(hidden[part]), layout.open[part]), layout.forced[part])
-                for part in (slice(at, at + _HEAD_ROWS) for at in range(0, len(hidden), _HEAD_ROWS))
+                for part in (slice(at, at + most) for at in range(0, len(hidden), most))
             ]
         )
         return hidden, told[0] if len(told) == 1 else torch.cat(told, dim=-1)
