@@ -13,6 +13,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ class Play:
     Attributes:
         tokens: of every answer.
         log_probs: of each token; None for a server that gives none.
+        rivals: for each token, the likeliest ones in its place and their log-probabilities; none behind the last.
+        most_rivals: a question for more of them is refused.
         region: what Mercury makes of a region.
         models: their names there.
         path: of llama.cpp's model.
@@ -58,6 +61,8 @@ class Play:
 
     tokens: Sequence[str] = ("n ", "* ", "2")
     log_probs: Sequence[float | None] | None = (-0.1, -0.2, -0.3)
+    rivals: Sequence[dict[str, float]] = ()
+    most_rivals: int = 20
     region: str = ""
     models: Sequence[str] = ("qwen2.5-coder:1.5b-base",)
     path: str = "/models/Qwen2.5-Coder-1.5B-Q8_0.gguf"
@@ -103,6 +108,15 @@ class Play:
 
     def log_prob(self, at: int) -> float | None:
         return None if self.log_probs is None else self.log_probs[at]
+
+    def rivals_at(self, at: int, most: int) -> dict[str, float]:
+        found = self.rivals[at] if at < len(self.rivals) else {}
+        return dict(sorted(found.items(), key=lambda each: -each[1])[:most])
+
+    def listed(self, at: int, most: int) -> list[dict[str, Any]]:
+        """As llama.cpp and Ollama list the likeliest tokens."""
+        found = self.rivals_at(at, most).items()
+        return [{"token": text, "bytes": [*text.encode()], "logprob": value} for text, value in found]
 
 
 # The document behind each token, and the last one.
@@ -167,9 +181,9 @@ class Played:
 
 
 def llama_cpp(play: Play) -> Starlette:
-    def token(at: int, text: str) -> dict[str, Any]:
-        known = play.log_prob(at)
-        probabilities = [{"id": at, "token": text, "logprob": known, "top_logprobs": []}]
+    def token(most: int, at: int, text: str) -> dict[str, Any]:
+        known, top = play.log_prob(at), play.listed(at, most)
+        probabilities = [{"id": at, "token": text, "logprob": known, "top_logprobs": top}]
         found = {"index": 0, "content": text, "tokens": [at], "stop": False, "tokens_predicted": at + 1}
         if play.reading is not None:
             found["timings"] = {"cache_n": 30, "prompt_n": 100, "prompt_ms": 100 * play.reading}
@@ -191,7 +205,7 @@ def llama_cpp(play: Play) -> Starlette:
             "tokens_evaluated": 40,
             "timings": {"cache_n": 30},
         }
-        return played.stream(texts, token, [end], sse=True)
+        return played.stream(texts, partial(token, body["n_probs"]), [end], sse=True)
 
     props = {
         "default_generation_settings": {"id": 0, "n_ctx": 8192, "params": {}}, "total_slots": 1,
@@ -209,11 +223,10 @@ def llama_cpp(play: Play) -> Starlette:
 
 
 def ollama(play: Play) -> Starlette:
-    def token(at: int, text: str) -> dict[str, Any]:
+    def token(most: int, at: int, text: str) -> dict[str, Any]:
         found = {"model": play.models[0], "created_at": "2026-01-01T00:00:00Z", "response": text, "done": False}
-        return (
-            found if play.log_probs is None else {**found, "logprobs": [{"token": text, "logprob": play.log_prob(at)}]}
-        )
+        scored = {"token": text, "logprob": play.log_prob(at), "top_logprobs": play.listed(at, most)}
+        return found if play.log_probs is None else {**found, "logprobs": [scored]}
 
     def generate(body: dict[str, Any]) -> Response:
         options = body["options"]
@@ -221,7 +234,7 @@ def ollama(play: Play) -> Starlette:
         end = {"response": "", "done": True, "done_reason": "length" if cut else "stop", "prompt_eval_count": 26}
         if play.reading is not None:
             end["prompt_eval_duration"] = int(26e6 * play.reading)
-        return played.stream(texts, token, [end], sse=False)
+        return played.stream(texts, partial(token, body["top_logprobs"]), [end], sse=False)
 
     played = Played(
         play,
@@ -244,6 +257,9 @@ def openai(play: Play, *, vllm: bool = False) -> Starlette:
 
         def token(at: int, text: str) -> dict[str, Any]:
             numbers = {"tokens": [text], "token_logprobs": [play.log_prob(at)], "text_offset": [0]}
+            if play.rivals:
+                # The token itself comes along.
+                numbers["top_logprobs"] = [{**play.rivals_at(at, body["logprobs"]), text: play.log_prob(at)}]
             choice = {"index": 0, "text": text, "finish_reason": None}
             choice |= {"logprobs": None if play.log_probs is None else numbers}
             return {"id": "cmpl-1", "choices": [choice], **(counted if always else {})}
@@ -251,6 +267,9 @@ def openai(play: Play, *, vllm: bool = False) -> Starlette:
         refused = None
         if play.refuses is not None and "logprobs" in body:
             refused = JSONResponse({"error": {"message": "logprobs is not supported"}}, play.refuses)
+        if body.get("logprobs", 0) > play.most_rivals:
+            said = f"Requested sample logprobs of {body['logprobs']}, which is greater than max allowed"
+            refused = JSONResponse({"error": {"message": said}}, 400)
         if len(body["prompt"]) > play.window:
             said = f"This model's maximum context length is {play.window} tokens, however you requested more."
             refused = JSONResponse({"error": {"message": said}}, 400)

@@ -24,7 +24,7 @@ from tests.server._upstreams import Play, served
 from tests.server.conftest import TOKEN, events, listening, opened, upstream_app
 
 from calomel.cli.checks import check_upstream
-from calomel.infer.completer import CompleteAnswer, CompleteRequest, Draft
+from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, Draft
 from calomel.infer.continuation import last_piece
 from calomel.infer.upstream import exchange
 from calomel.infer.wire import COMPLETE_PATH, INFO_PATH, decode, decode_info, encode
@@ -199,6 +199,102 @@ def test_the_word_at_the_cursor_is_certain(first: float, said: tuple[str, tuple[
     request = CompleteRequest("fill", PromptParts(path="a.py", prefix="x = to", suffix="\n"), max_tokens=16, floor=-0.7)
     found = completed(asked("llama.cpp", play), request).candidates[0]
     assert (found.text, found.log_probs, found.finish_reason) == (*said, "unlikely")
+
+
+HALF = CompleteRequest("fill", PromptParts(path="a.py", prefix="x = to", suffix="\n"), max_tokens=16, floor=-0.75)
+# A model without fill-in-the-middle tokens.
+PLAIN: dict[str, Any] = {"models": ("llama",), "marks": (), "capabilities": ("completion",)}
+
+
+def healed(name: str, asked: Open, **play: Any) -> tuple[str, list[float], str]:
+    found = Play(**PLAIN, **play)
+    if name == "llama.cpp":
+        found.failing["/infill"] = (501, NO_TOKENS)
+    own = completed(asked(name, found), HALF).candidates[0]
+    return own.text, [round(value, 2) for value in own.log_probs], own.finish_reason
+
+
+@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize(
+    ("rivals", "said"),
+    [
+        # Half of what begins as typed is that, a tenth of all. What begins otherwise does not count, whatever it is.
+        ({" total": 0.05, " top": 0.03, " t": 0.02, " self": 0.8, " ": 0.0}, ("tal(", [-0.69, -0.01], "unlikely")),
+        ({" total": 0.05, " top": 0.2, " self": 0.7}, ("", [], "unlikely")),
+        ({" total": 0.4, " top": 0.5}, ("", [], "unlikely")),
+        # It is none of the ten likeliest, so that nobody knows what else begins so.
+        ({" total": 0.05, **{f"{sign} ": 0.06 for sign in "=+-*/<>&|^"}}, ("", [], "unlikely")),
+    ],
+    ids=["half", "another", "likely and another", "unlisted"],
+)
+def test_the_word_at_the_cursor_is_as_likely_as_it_is_among_those_that_begin_so(
+    name: str, rivals: dict[str, float], said: tuple[str, list[float], str], asked: Open
+) -> None:
+    numbers = {text: math.log(value or 1e-9) for text, value in rivals.items()}
+    tokens = {"tokens": (" total", "(", "items"), "log_probs": (numbers[" total"], -0.01, -2.0)}
+    assert healed(name, asked, **tokens, rivals=[numbers]) == said
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_each_token_that_spells_the_word_at_the_cursor_is_given_what_is_still_owed(name: str, asked: Open) -> None:
+    tokens = {"tokens": (" t", "otal", "(", "items"), "log_probs": (-1.0, -3.0, -0.01, -2.0)}
+    first = {" t": -1.0, " self": -0.7, " total": -3.0}
+    then = {"ime": -0.1, "otal": -3.0, "o": -6.0}
+    doubt = -math.log(1 + math.exp(-2)), -math.log(1 + math.exp(-3))
+    assert healed(name, asked, **tokens, rivals=[first, then]) == ("tal(", [round(sum(doubt), 2), -0.01], "unlikely")
+    then["oken"] = -3.0
+    assert healed(name, asked, **tokens, rivals=[first, then]) == ("", [], "unlikely")
+
+
+def test_a_word_that_is_typed_on_is_given_what_is_typed_by_then(asked: Open) -> None:
+    rivals = {" total": math.log(0.3), " time": math.log(0.4)}
+    play = Play(**PLAIN, tokens=(" total", "("), log_probs=(rivals[" total"], -0.1), rivals=[rivals])
+    play.failing["/infill"] = (501, NO_TOKENS)
+    client = asked("llama.cpp", play)
+
+    def own(prefix: str) -> Candidate:
+        request = replace(HALF, parts=replace(HALF.parts, prefix=prefix), floor=None)
+        return completed(client, request).candidates[0]
+
+    first, second = own("x = t"), own("x = to")
+
+    assert (first.text, second.text) == ("otal(", "tal(")
+    assert [round(math.exp(each.log_probs[0]), 2) for each in (first, second)] == [0.43, 1.0]
+    asks = [body for path, body in play.asked if path == "/completion" and body["n_predict"] > 1]
+    assert [body["n_probs"] for body in asks] == [10]
+
+
+@pytest.mark.parametrize(
+    ("name", "field"), [("llama.cpp", "n_probs"), ("ollama", "top_logprobs"), ("vllm", "logprobs")]
+)
+def test_likeliest_tokens_are_asked_for_where_a_word_is_owed_and_the_answer_is_short(
+    name: str, field: str, asked: Open
+) -> None:
+    play = Play(**PLAIN, tokens=(" total", "()"))
+    if name == "llama.cpp":
+        play.failing["/infill"] = (501, NO_TOKENS)
+    client = asked(name, play)
+
+    def many(request: CompleteRequest) -> int:
+        completed(client, request)
+        return int(play.asked[-1][1][field])
+
+    assert many(HALF) == 10
+    assert many(replace(HALF, max_tokens=4096)) == 1
+    assert many(replace(HALF, parts=replace(HALF.parts, prefix=""))) == 1
+
+
+@pytest.mark.parametrize(("most", "many"), [(7, 5), (1, 1)])
+def test_a_server_that_refuses_so_many_of_the_likeliest_tokens_is_asked_for_fewer(
+    most: int, many: int, asked: Open
+) -> None:
+    play = Play(**PLAIN, tokens=(" total", "()"), most_rivals=most)
+    client = asked("vllm", play)
+
+    completed(client, HALF)
+
+    assert play.last("/v1/completions")["logprobs"] == many
+    assert "it gives log-probabilities" in client.get("/calomel/v1/status").json()["model"]["note"]
 
 
 @pytest.mark.parametrize("name", TOLD)

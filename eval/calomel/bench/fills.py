@@ -37,7 +37,7 @@ import msgspec
 from calomel.bench.room import Room
 from calomel.infer.cleaning import Cleaning
 from calomel.infer.completer import CANVAS, Candidate, CompleteAnswer, CompleteRequest, ModelInfo, causal
-from calomel.infer.upstream.adapter import Piece
+from calomel.infer.upstream.adapter import Piece, Token
 from calomel.infer.upstream.answer import Answer
 from calomel.prompts.parts import common_prefix, edited
 from calomel.replay.events import Opened, suffix_of
@@ -228,7 +228,7 @@ def _pieces(said: Recorded) -> Iterator[Piece]:
     for text, log_prob in said.tokens:
         if left <= 0:
             return
-        yield Piece(text[:left], (math.nan if log_prob is None else log_prob,))
+        yield Piece(text[:left], (Token(text[:left], math.nan if log_prob is None else log_prob),))
         left -= len(text)
 
 

@@ -17,6 +17,8 @@ from calomel.prompts.parts import PromptParts
 
 # The window of servers that do not report one (Ollama's default num_ctx).
 DEFAULT_WINDOW: Final = 4096
+# Servers list no more likeliest tokens than 20, unless told otherwise (vLLM, Ollama).
+RIVALS: Final = 10
 _NAMES_SHOWN: Final = 8
 _LARGEST: Final = 1e6
 
@@ -43,7 +45,8 @@ class Ask:
     """A hole or a region to ask about. For a hole, `parts.related` is all that is used of other files and edits.
 
     `prompt`, if given, is sent as it is, instead of a hole in the model's fill-in-the-middle tokens. The answer begins
-    with `begin` if the server can be told so (`Adapter.begins`).
+    with `begin` if the server can be told so (`Adapter.begins`). With the log-probability of each token come those of
+    the `rivals` likeliest ones in its place, or fewer.
     """
 
     parts: PromptParts
@@ -52,17 +55,30 @@ class Ask:
     sampling: SamplingParams = field(default_factory=SamplingParams)
     prompt: str | None = None
     begin: str = ""
+    rivals: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token of an answer: its text, its log-probability (NaN if unknown), and both of the likeliest ones there.
+
+    `rivals` have the token itself among them if it is one of the likeliest; empty if they are unknown.
+    """
+
+    text: str
+    log_prob: float
+    rivals: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of an answer; the last one has a finish reason. Numbers may be missing or NaN.
+    """A part of an answer; the last one has a finish reason. Tokens may be missing, or not spell the text.
 
     `read` tokens of the prompt took the server `reading` seconds; the others it had read before.
     """
 
     text: str = ""
-    log_probs: tuple[float, ...] = ()
+    tokens: tuple[Token, ...] = ()
     finish: FinishReason | None = None
     prompt_tokens: int = 0
     cached_tokens: int = 0
@@ -72,7 +88,7 @@ class Piece:
     @property
     def is_scored(self) -> bool:
         """Whether each of its tokens has a log-probability."""
-        return bool(self.log_probs) and all(map(isfinite, self.log_probs))
+        return bool(self.tokens) and all(isfinite(token.log_prob) for token in self.tokens)
 
 
 class Adapter(ABC):
@@ -127,9 +143,9 @@ class Adapter(ABC):
 
     async def _try(self) -> bool:
         """Ask for one token, which loads the model if necessary. Whether its log-probability came along."""
-        trial = Ask(PromptParts(prefix="def add(a, b):\n    return ", suffix="\n"))
+        trial = Ask(PromptParts(prefix="def add(a, b):\n    return ", suffix="\n"), rivals=RIVALS)
         async with aclosing(self.fill(trial, LOADING_SECONDS)) as pieces:
-            return any([isfinite(value) async for piece in pieces for value in piece.log_probs])
+            return any([isfinite(token.log_prob) async for piece in pieces for token in piece.tokens])
 
     async def _counted(self, form: FimFormat) -> int:  # noqa: ARG002
         """The number of tokens that the model has for those of a format; 0 if the server does not count."""

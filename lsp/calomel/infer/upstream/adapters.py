@@ -9,15 +9,18 @@ import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from itertools import islice, zip_longest
 from typing import Any, ClassVar, Final
 
 from calomel.infer.completer import FinishReason
 from calomel.infer.upstream.adapter import (
     DEFAULT_WINDOW,
+    RIVALS,
     Adapter,
     Ask,
     Known,
     Piece,
+    Token,
     drawn,
     items,
     number,
@@ -35,6 +38,8 @@ from calomel.prompts.mercury import read_answer, write_mercury
 _MOST_STOPS: Final = 4
 # From its OpenAPI document: prompt and answer together.
 _MERCURY_WINDOW: Final = 32_000
+# The limit of OpenAI's API; and none but the token itself.
+_FEWER_RIVALS: Final = (5, 1)
 _MERCURY_MODEL: Final = "mercury-edit-2"
 _NOT_FOUND: Final = 404
 _SERVER_ERROR: Final = 500
@@ -55,7 +60,8 @@ class OpenAi(Adapter):
     def __init__(self, exchange: Exchange) -> None:
         super().__init__(exchange)
         self._model = ""
-        self._log_probs = True
+        # Of how many likeliest tokens it tells log-probabilities, if one asks for them; 0 if that is refused.
+        self._rivals = RIVALS
 
     async def names(self) -> list[str]:
         """The models that it lists."""
@@ -70,21 +76,7 @@ class OpenAi(Adapter):
             self._form = await self._asked()
         else:
             await self._check()
-        try:
-            log_probs = await self._try()
-        except UpstreamError as error:
-            if error.status == _NOT_FOUND:
-                message = (
-                    f"the server at {self._target.base} only chats and cannot complete code: use one with "
-                    "/v1/completions (vLLM, LM Studio), llama.cpp or Ollama"
-                )
-                raise UpstreamError("refused", message) from None
-            if error.status not in _REFUSED_FIELD:
-                raise
-            # Some servers refuse the field; the next answer shows whether that was the reason.
-            self._log_probs = False
-            log_probs = await self._try()
-        return Known(self._model, window or DEFAULT_WINDOW, log_probs)
+        return Known(self._model, window or DEFAULT_WINDOW, await self._tried())
 
     async def fill(self, ask: Ask, patience: float = READ_SECONDS) -> AsyncGenerator[Piece]:
         """As `Adapter.fill`."""
@@ -100,22 +92,21 @@ class OpenAi(Adapter):
         if ask.begin:
             begun = _SIGNS.sub(r"\\\g<0>", ask.begin)
             body["structured_outputs"] = {"regex": f"{begun}(.|\\n)*"}
-        if self._log_probs:
-            body["logprobs"] = 1
+        if self._rivals:
+            body["logprobs"] = min(ask.rivals, self._rivals)
         finish: FinishReason | None = None
         mute = True
         async with aclosing(self._exchange.events("/v1/completions", body, patience)) as events:
             async for event in events:
                 data, mute = record(event), False
                 choice = record(next(iter(items(data.get("choices"))), None))
-                numbers = items(record(choice.get("logprobs")).get("token_logprobs"))
                 if choice.get("finish_reason"):
                     finish = "length" if choice["finish_reason"] == "length" else "stop"
                 usage = record(data.get("usage"))
                 cached = record(usage.get("prompt_tokens_details")).get("cached_tokens")
                 yield Piece(
                     text(choice.get("text")),
-                    tuple(map(number, numbers)),
+                    _scored(record(choice.get("logprobs")), min(ask.rivals, self._rivals)),
                     None,
                     whole(usage.get("prompt_tokens")),
                     whole(cached),
@@ -126,6 +117,23 @@ class OpenAi(Adapter):
         if finish is None:
             raise self._exchange.broken()
         yield Piece(finish=finish)
+
+    async def _tried(self) -> bool:
+        """As `_try`, for as many of the likeliest tokens as the server accepts."""
+        try:
+            return await self._try()
+        except UpstreamError as error:
+            if error.status == _NOT_FOUND:
+                message = (
+                    f"the server at {self._target.base} only chats and cannot complete code: use one with "
+                    "/v1/completions (vLLM, LM Studio), llama.cpp or Ollama"
+                )
+                raise UpstreamError("refused", message) from None
+            if error.status not in _REFUSED_FIELD or not self._rivals:
+                raise
+        # Some servers refuse so many, or the field; the next answer shows whether that was the reason.
+        self._rivals = next((fewer for fewer in _FEWER_RIVALS if fewer < self._rivals), 0)
+        return await self._tried()
 
     async def _listed(self) -> dict[str, int]:
         """As `_windows`; only the named model if the server has no list: `transformers serve` lists its cache."""
@@ -147,6 +155,17 @@ class OpenAi(Adapter):
 
     async def _check(self) -> None:
         """Raise UpstreamError if the model has not the tokens of the named format, as far as the server can tell."""
+
+
+def _scored(found: Mapping[str, Any], most: int) -> tuple[Token, ...]:
+    """The tokens of a choice's `logprobs`, each with the `most` likeliest ones; servers list it with them anyway."""
+    numbers, texts, likeliest = (items(found.get(name)) for name in ("token_logprobs", "tokens", "top_logprobs"))
+    tokens = []
+    for known, said, others in zip_longest(numbers, texts[: len(numbers)], likeliest[: len(numbers)]):
+        rivals = [(each, number(value)) for each, value in islice(record(others).items(), most + 1)]
+        likeliest_first = sorted(rivals, key=lambda rival: rival[1], reverse=True)
+        tokens.append(Token(text(said), number(known), tuple(likeliest_first[:most])))
+    return tuple(tokens)
 
 
 class Vllm(OpenAi):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import log, nan
+from math import exp, isfinite, log, nan
 from typing import Final
 
 from calomel.infer.completer import FinishReason, sure_end
-from calomel.infer.upstream.adapter import Piece
+from calomel.infer.upstream.adapter import Piece, Token
 from calomel.prompts.fim_tokens import FimFormat, unescape
 
 
@@ -18,7 +18,7 @@ class Answer:
     Attributes:
         owed: what it must begin with: the end of the text before the hole.
         form: whose tokens are broken up in the text around the hole; None if none are.
-        joint: log-probability, in nats, of all that came beyond what is owed; NaN if it is unknown.
+        joint: log-probability, in nats, of all that came, given what is owed; NaN if it is unknown.
         estimate: of the tokens of the prompt, for servers that count none, or only at an end that is not awaited.
     """
 
@@ -41,13 +41,11 @@ class Answer:
     def take(self, piece: Piece, floor: float | None = None) -> None:
         """Add a piece; or end before it, if with it the joint log-probability of the text falls below `floor`, in nats.
 
-        A piece that begins with what the answer owes counts as certain, if the model would have written it unasked: of
-        the words that begin as the one at the cursor, it hardly ever means another one. One piece without
-        log-probabilities, and nothing is unlikely.
+        One piece without log-probabilities, and nothing is unlikely.
         """
         with_it = self.whole + piece.text
-        if piece.text and len(with_it) > len(self.owed):
-            self.joint += sum(self._of(piece, len(self.whole) - len(self.owed))) if piece.is_scored else nan
+        if piece.text:
+            self.joint += sum(self._of(piece, len(self.whole) - len(self.owed)))
         if floor is not None and self.joint < floor and with_it.startswith(self.owed):
             self.whole = max(self.owed, self.whole[: sure_end(self.whole, piece.text)], key=len)
             self.finish = "unlikely"
@@ -90,27 +88,62 @@ class Answer:
     @property
     def tokens(self) -> int:
         """Estimate: servers send about one token per piece."""
-        return sum(max(len(piece.log_probs), 1) for _, piece in self.own_pieces)
+        return sum(max(len(piece.tokens), 1) for _, piece in self.own_pieces)
 
     def log_probs(self, length: int) -> tuple[float, ...]:
         """Those of the tokens that start in the first `length` characters; empty if any is missing or NaN.
 
-        A token that begins with what the answer owes is certain, if the model would have written it unasked.
+        The first one has the doubt about the tokens before it, which say no more than is owed.
         """
         values: list[float] = []
-        for at, piece in self.own_pieces:
-            if at < length:
-                if not piece.is_scored:
-                    return ()
-                values += self._of(piece, at)
-        return tuple(values)
+        owing, at = 0.0, -len(self.owed)
+        for piece in self.pieces:
+            if piece.text and at < length:
+                found = self._of(piece, at)
+                if at + len(piece.text) <= 0:
+                    owing += sum(found)
+                else:
+                    values += [found[0] + owing, *found[1:]]
+                    owing = 0.0
+            at += len(piece.text)
+        return tuple(values) if all(map(isfinite, values)) else ()
 
-    @staticmethod
-    def _of(piece: Piece, at: int) -> list[float]:
-        """The log-probabilities of a piece that begins `at` characters behind what is owed."""
-        values = [min(0.0, value) for value in piece.log_probs]
-        return [0.0 if at < 0 and value > _UNASKED else value for value in values]
+    def _of(self, piece: Piece, at: int) -> list[float]:
+        """The log-probabilities of a piece that begins `at` characters behind what is owed; NaN for an unknown one."""
+        if not piece.is_scored:
+            return [0.0 if at + len(piece.text) <= 0 else nan]
+        tokens = piece.tokens
+        if "".join(token.text for token in tokens) != piece.text:
+            tokens = (Token(piece.text, tokens[0].log_prob), *(Token("", token.log_prob) for token in tokens[1:]))
+        values = []
+        for token in tokens:
+            values.append(_given(self.owed[at:] if at < 0 else "", token))
+            at += len(token.text)
+        return values
 
 
-# A word that has to begin as the one at the cursor may be one that the model would never have written.
+def _given(owed: str, token: Token) -> float:
+    """The log-probability of a token where the text has to begin with `owed`: among the likeliest that may begin it.
+
+    If the token is none of these, or they are unknown, it is certain if it says no more than is owed or the model would
+    have written it unasked: of the words that begin as the one at the cursor, it hardly ever means another one.
+    """
+    own = min(0.0, token.log_prob)
+    if not owed:
+        return own
+    if len(token.rivals) < _FEW or all(text != token.text for text, _ in token.rivals):
+        return 0.0 if own > _UNASKED or owed.startswith(token.text) else own
+    others = (value for text, value in token.rivals if text != token.text and _begins(text, owed))
+    return own - log(exp(own) + sum(exp(min(0.0, value)) for value in others if isfinite(value)))
+
+
+def _begins(text: str, owed: str) -> bool:
+    """Whether a token may stand at the start of a text that begins with `owed`."""
+    return bool(text) and (text.startswith(owed) or owed.startswith(text))
+
+
+# A word that has to begin as the one at the cursor may be one that the model would never have written. One that is not
+# among its ten likeliest was right 25 of 40 times, however few of those begin alike, and any other 262 of 282 times.
 _UNASKED: Final = log(0.1)
+# With the likeliest token alone, nothing is known of others.
+_FEW: Final = 2

@@ -45,7 +45,7 @@ from calomel.infer.completer import (
 from calomel.infer.continuation import last_piece
 from calomel.infer.door import Door, Sent
 from calomel.infer.runtime_file import socket_in
-from calomel.infer.upstream.adapter import Adapter, Ask, Known, Piece
+from calomel.infer.upstream.adapter import RIVALS, Adapter, Ask, Known, Piece
 from calomel.infer.upstream.adapters import adapter_of
 from calomel.infer.upstream.answer import Answer
 from calomel.infer.upstream.exchange import Exchange, Target, UpstreamError
@@ -197,7 +197,7 @@ class UpstreamCompleter:
         adapter = await self._ready()
         ask = self._ask(request)
         owed = last_piece(ask.parts.prefix, request.stop) if adapter.continues else ""
-        ask = replace(_healed(ask, owed, tells=False), max_tokens=1)
+        ask = replace(_healed(ask, owed, tells=False), max_tokens=1, rivals=1)
         last = self._remembered[0]
         if last is None or last.parts != ask.parts:
             async with aclosing(adapter.fill(ask)) as pieces:
@@ -532,8 +532,9 @@ def _healed(ask: Ask, owed: str, *, tells: bool) -> Ask:
     """The question for the text from the start of the word at the cursor; `tells` the server that it begins so."""
     if not owed:
         return ask
-    prefix, most = ask.parts.prefix.removesuffix(owed), ask.max_tokens + len(owed)
-    return replace(ask, parts=replace(ask.parts, prefix=prefix), max_tokens=most, begin=owed if tells else "")
+    parts, most = replace(ask.parts, prefix=ask.parts.prefix.removesuffix(owed)), ask.max_tokens + len(owed)
+    rivals = RIVALS if most <= _LONGEST_RIVALLED else 1
+    return replace(ask, parts=parts, max_tokens=most, begin=owed if tells else "", rivals=rivals)
 
 
 def _texts(ask: Ask) -> Iterable[str]:
@@ -544,7 +545,7 @@ def _texts(ask: Ask) -> Iterable[str]:
 
 def _same(ask: Ask) -> Ask:
     """What decides about an answer, but for its length and beginning."""
-    return replace(ask, max_tokens=0, begin="")
+    return replace(ask, max_tokens=0, begin="", rivals=0)
 
 
 def _told(task: asyncio.Task[Adapter]) -> None:
@@ -555,6 +556,8 @@ def _told(task: asyncio.Task[Adapter]) -> None:
 
 # What Zed gives its own model; Sweep's has 8,192.
 _EDITS_CONTEXT: Final = 8192
+# Rivals come with every token, in a kilobyte each, though only those of the first few tell something.
+_LONGEST_RIVALLED: Final = 512
 # Of fewer tokens, the time says nothing of a token.
 _MEASURED: Final = 16
 # What a refused prompt is cut to; text has at least half a byte per token.

@@ -8,16 +8,19 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from math import nan
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from calomel.infer.upstream.adapter import (
     DEFAULT_WINDOW,
+    RIVALS,
     Adapter,
     Ask,
     Known,
     Piece,
+    Token,
     amount,
     drawn,
     items,
@@ -87,7 +90,7 @@ class LlamaCpp(Adapter):
         """As `Adapter.fill`."""
         parts, form = ask.parts, self._form
         body = drawn(ask.sampling, repetition_penalty="repeat_penalty") | {
-            "n_predict": ask.max_tokens, "n_probs": 1, "cache_prompt": True, "stream": True,
+            "n_predict": ask.max_tokens, "n_probs": ask.rivals, "cache_prompt": True, "stream": True,
             "timings_per_token": True, **self._named,
         }  # fmt: skip
         if ask.begin:
@@ -102,14 +105,14 @@ class LlamaCpp(Adapter):
         async with aclosing(events):
             async for event in events:
                 data = record(event)
-                log_probs = tuple(map(_log_prob, items(data.get("completion_probabilities"))))
+                tokens = tuple(map(_token, items(data.get("completion_probabilities"))))
                 over = data.get("stop") is True
                 timings = record(data.get("timings"))
                 kept, read = whole(timings.get("cache_n")), whole(timings.get("prompt_n"))
                 cut = data.get("stop_type") == "limit" or data.get("stopped_limit") is True
                 yield Piece(
                     text(data.get("content")),
-                    log_probs,
+                    tokens,
                     ("length" if cut else "stop") if over else None,
                     whole(data.get("tokens_evaluated")) or kept + read,
                     kept,
@@ -137,11 +140,18 @@ class LlamaCpp(Adapter):
         return len(items(record(await self._exchange.post("/tokenize", body)).get("tokens")))
 
 
-def _log_prob(token: Any) -> float:
-    """NaN also for a token that a draft model proposed: it comes with probability 1, and without the likeliest ones."""
-    found = record(token)
-    value = number(found.get("logprob"))
-    return nan if value == 0 and not found.get("top_logprobs") else value
+def _token(value: Any) -> Token:
+    """Unscored also if a draft model proposed it: it comes with probability 1, and without the likeliest ones."""
+    token = _scored(value)
+    return replace(token, log_prob=nan) if token.log_prob == 0 and not token.rivals else token
+
+
+def _scored(value: Any) -> Token:
+    """A token with its log-probability, in the words of both servers."""
+    found = record(value)
+    likeliest = map(record, items(found.get("top_logprobs"))[:RIVALS])
+    rivals = tuple((text(each.get("token")), number(each.get("logprob"))) for each in likeliest)
+    return Token(text(found.get("token")), number(found.get("logprob")), rivals)
 
 
 def _file_name(props: dict[str, Any]) -> str:
@@ -184,7 +194,7 @@ class Ollama(Adapter):
         """As `Adapter.fill`."""
         parts, form = ask.parts, self._form
         options = drawn(ask.sampling, repetition_penalty="repeat_penalty") | {"num_predict": ask.max_tokens}
-        body: dict[str, Any] = {"model": self._model, "stream": True, "logprobs": True}
+        body: dict[str, Any] = {"model": self._model, "stream": True, "logprobs": True, "top_logprobs": ask.rivals}
         if form is None and ask.prompt is None:
             before, behind = (escape(text, LEFT_TO_RIGHT) for text in (parts.prefix, parts.suffix))
             body |= {"prompt": before, "suffix": behind or "\n"}
@@ -198,7 +208,7 @@ class Ollama(Adapter):
                 over = data.get("done") is True
                 yield Piece(
                     text(data.get("response")),
-                    tuple(number(record(each).get("logprob")) for each in items(data.get("logprobs"))),
+                    tuple(map(_scored, items(data.get("logprobs")))),
                     ("length" if data.get("done_reason") == "length" else "stop") if over else None,
                     whole(data.get("prompt_eval_count")),
                     0,
