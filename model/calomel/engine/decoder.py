@@ -287,14 +287,12 @@ class Decoder(ABC, Generic[P, K, T]):
         asked = [number for number, part in enumerate(parts) if part.read and not part.draw.plain]
         if asked:
             own = [range(parts[number].first, parts[number].first + parts[number].read) for number in asked]
-            logits = self._forward.logits([row for rows in own for row in rows]).split([len(rows) for rows in own])
-            for number, mine in zip(asked, logits, strict=True):
-                with alone(parts[number].job.handle):
-                    told[number] = redraw(mine, parts[number].draw, told[number])
+            logits = self._forward.logits([row for rows_of in own for row in rows_of])
+            drawn = redraw(logits, [parts[number].draw for number in asked], [told[number] for number in asked])
+            for number, mine in zip(asked, drawn, strict=True):
+                told[number] = mine
         self.report(StepReport(len(parts), rows, encoded))
         for part, mine in zip(parts, told, strict=True):
-            if part.job.handle.done:
-                continue
             with alone(part.job.handle):
                 if not mine.finite:
                     raise NotFiniteError("the model's predictions are not finite numbers: try dtype float32")

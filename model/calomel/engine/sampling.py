@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -141,16 +142,29 @@ def tell(logits: Tensor, forced: Tensor) -> Tensor:
     return torch.cat((token.float(), log_prob, entropy), dim=-1).t()
 
 
-def redraw(logits: Tensor, draw: Draw, told: Told) -> Told:
-    """What the rows of logits [R, V] float32, which have `told` of their best tokens, tell if drawn as `draw` says."""
-    if draw.counts is not None:
-        logits = penalise(logits, draw.params, draw.counts)
-    if draw.counts is not None or draw.generator is not None:
-        params = draw.params if draw.generator is not None else SamplingParams()
-        told = Told.of(tell(logits, sample(logits, params, draw.generator)))
-    if draw.logits:
-        told.logits = logits.cpu() if draw.host else logits
-    return told
+def redraw(logits: Tensor, draws: Sequence[Draw], told: Sequence[Told]) -> list[Told]:
+    """What rows tell if they are drawn as `draws` say, one for each request.
+
+    Args:
+        logits: [R, V] float32, of all their rows, one request after the other; the penalties change them.
+        draws: see above.
+        told: what the best tokens of each request's rows told.
+    """
+    parts = logits.split([len(each) for each in told])
+    forced = torch.full((len(logits),), -1, dtype=torch.int64, device=logits.device)
+    for part, draw, own in zip(parts, draws, forced.split([len(each) for each in told]), strict=True):
+        if draw.counts is not None:
+            penalise(part, draw.params, draw.counts)
+        if draw.generator is not None:
+            own.copy_(sample(part, draw.params, draw.generator))
+    found = list(told)
+    if any(draw.counts is not None or draw.generator is not None for draw in draws):
+        everything, starts = Told.of(tell(logits, forced)), accumulate((len(each) for each in told), initial=0)
+        found = [everything.part(start, start + len(each)) for start, each in zip(starts, told, strict=False)]
+    for mine, part, draw in zip(found, parts, draws, strict=True):
+        if draw.logits:
+            mine.logits = part.cpu() if draw.host else part
+    return found
 
 
 def best_tokens(logits: Tensor) -> Tensor:
