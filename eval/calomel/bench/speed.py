@@ -28,6 +28,7 @@ from calomel.bench.model import (
     in_turns,
     open_model,
 )
+from calomel.bench.operations import measure_operations
 from calomel.infer.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY
 from calomel.report.heldout import HeldoutFile, Hole, read_heldout
 from calomel.report.result import (
@@ -286,7 +287,7 @@ def run_speed(options: SpeedOptions) -> Report:
     """
     files = read_heldout(options.heldout)
     with open_model(options.model, device=options.device, threads=options.threads) as model:
-        prefill = {**measure_steps(model), **measure_prefill(model, files, options.threads)}
+        prefill = {**measure_steps(model), **measure_prefill(model, files, options.threads), **measure_operations()}
         report = measure_speed(options, model, files, Progress())
     return replace(report, flat={**report.flat, **prefill})
 

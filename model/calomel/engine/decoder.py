@@ -133,6 +133,7 @@ class Decoder(ABC, Generic[P, K, T]):
         weights: how many numbers they are.
         work: what was done so far; may be read from any thread.
         cache: keys and values of all requests.
+        forward: computes a step.
         ends: tokens that are not drawn while an answer may not end yet.
         keeps_contexts: whether the cache keeps those of earlier requests.
     """
@@ -170,7 +171,7 @@ class Decoder(ABC, Generic[P, K, T]):
             device=self.device,
             together=not has_kernel(self.device, self.config.head_dim, page),
         )
-        self._forward = Step(model, self.cache.pool, self.ends)
+        self.forward = Step(model, self.cache.pool, self.ends)
         self._begun: set[Job[P, K, T]] = set()
 
     @property
@@ -282,12 +283,12 @@ class Decoder(ABC, Generic[P, K, T]):
         forced = [(part.first + row, token) for part in parts for row, token in enumerate(part.draw.forced)]
         unending = [part.first + row for part in parts for row in part.draw.without_end]
         with self._own_threads(pieces, len(parts)) if self.device.type == "cpu" else nullcontext():
-            found = self._forward(pieces, forced, unending)
+            found = self.forward(pieces, forced, unending)
         told = [found.part(part.first, part.first + part.read) for part in parts]
         asked = [number for number, part in enumerate(parts) if part.read and not part.draw.plain]
         if asked:
             own = [range(parts[number].first, parts[number].first + parts[number].read) for number in asked]
-            logits = self._forward.logits([row for rows_of in own for row in rows_of])
+            logits = self.forward.logits([row for rows_of in own for row in rows_of])
             drawn = redraw(logits, [parts[number].draw for number in asked], [told[number] for number in asked])
             for number, mine in zip(asked, drawn, strict=True):
                 told[number] = mine
