@@ -1,7 +1,7 @@
 """What an iteration of the engine costs beside arithmetic: operations that it dispatches, and Python.
 
 On a GPU these bound a step of few rows. They are counted on a processor, where the same code runs: `operations_N` are
-those of one iteration with N requests (a canvas of 32 each, random weights in four layers of the shape of a 0.5B model;
+those of one iteration with N requests (a canvas of 32 each, four narrow layers built like those of a 0.5B model;
 `operations_64_mixed` with a penalty, a seeded temperature and a constraint among them); `host_us_N` is the processor
 time of an iteration beside the network's, divided by N, with a network so small that its arithmetic is nothing.
 """
@@ -38,9 +38,9 @@ def measure_operations() -> dict[str, Value]:
     """`operations_1`, `_8`, `_64`, `_64_mixed`, and `host_us_1`, `_8`, `_64`."""
     flat = dict[str, Value]()
     for count in REQUESTS:
-        flat[f"operations_{count}"] = median(each for each, _ in iterations(_wide(), _requests(count)))
+        flat[f"operations_{count}"] = median(each for each, _ in iterations(_alike(), _requests(count)))
     mixed = _requests(REQUESTS[-1], mixed=True)
-    flat[f"operations_{REQUESTS[-1]}_mixed"] = median(each for each, _ in iterations(_wide(), mixed))
+    flat[f"operations_{REQUESTS[-1]}_mixed"] = median(each for each, _ in iterations(_alike(), mixed))
     for count in REQUESTS:
         seconds = median(each for _, each in iterations(_tiny(), _requests(count, steps=16), counted=False))
         flat[f"host_us_{count}"] = round(seconds / count * 1e6, 1)
@@ -157,12 +157,12 @@ def _config(**shape: Any) -> ModelConfig:
     return ModelConfig(max_position_embeddings=32_768, diffusion=diffusion, **shape)
 
 
-def _wide() -> ModelConfig:
-    heads: Mapping[str, int] = {"num_attention_heads": 14, "num_key_value_heads": 2, "head_dim": 64}
+def _alike() -> ModelConfig:
+    heads: Mapping[str, int] = {"num_attention_heads": 14, "num_key_value_heads": 2, "head_dim": 16}
     return _config(
         vocab_size=4096,
-        hidden_size=896,
-        intermediate_size=4864,
+        hidden_size=64,
+        intermediate_size=64,
         num_hidden_layers=4,
         qk_norm=False,
         attention_bias=True,
