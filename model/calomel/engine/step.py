@@ -134,6 +134,7 @@ class Step:
         ends: tokens that end an answer.
 
     Attributes:
+        memory: that all recordings share.
         hidden: [W, C], the states after the last norm of the rows that the last call read.
     """
 
@@ -150,6 +151,8 @@ class Step:
         self._pages = -(-config.max_position_embeddings // pool.size) + 1
         self._recorded: dict[Size, Recording | None] = {}
         self.hidden = self._open = torch.empty(0)
+        # What one recording has computed is read before another is replayed.
+        self.memory: Any = torch.cuda.graph_pool_handle() if self._tiled else None
 
     def __call__(
         self, pieces: Sequence[Piece], forced: Sequence[tuple[int, int]] = (), unending: Sequence[int] = ()
@@ -286,7 +289,7 @@ class Recording:
                 step.compute(layout)
         torch.cuda.current_stream(step.device).wait_stream(aside)
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        with torch.cuda.graph(self.graph, pool=step.memory):
             self._found = step.compute(layout)
 
     def __call__(self) -> tuple[Tensor, Tensor]:
