@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from statistics import median
@@ -26,26 +25,25 @@ from calomel.families.loading import load_checkpoint
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 CUDA = torch.device("cuda")
 NANO = Path(calomel.engine.__path__[0]).parent / "weights" / "nano"
-_QWEN = ModelConfig(
-    vocab_size=151_936,
-    hidden_size=896,
-    intermediate_size=4864,
-    num_hidden_layers=24,
-    num_attention_heads=14,
-    num_key_value_heads=2,
-    head_dim=64,
-    max_position_embeddings=32_768,
-    diffusion=DiffusionConfig(mask_token_id=1, end_token_id=0, logit_shift=True),
-    qk_norm=False,
-    attention_bias=True,
-)
-SHAPES = {
-    "nano": None,
-    "0.5B": _QWEN,
-    "1.5B": replace(
-        _QWEN, hidden_size=1536, intermediate_size=8960, num_hidden_layers=28, num_attention_heads=12, head_dim=128
-    ),
-}
+
+
+def shape(hidden: int, inner: int, layers: int, heads: int, width: int) -> ModelConfig:
+    return ModelConfig(
+        vocab_size=151_936,
+        hidden_size=hidden,
+        intermediate_size=inner,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=2,
+        head_dim=width,
+        max_position_embeddings=32_768,
+        diffusion=DiffusionConfig(mask_token_id=1, end_token_id=0, logit_shift=True),
+        qk_norm=False,
+        attention_bias=True,
+    )
+
+
+SHAPES = {"nano": None, "0.5B": shape(896, 4864, 24, 14, 64), "1.5B": shape(1536, 8960, 28, 12, 128)}
 
 
 @pytest.fixture(autouse=True)
@@ -55,12 +53,12 @@ def inference() -> Iterator[None]:
 
 
 def network(name: str) -> Transformer:
-    shape = SHAPES[name]
-    if shape is None:
+    config = SHAPES[name]
+    if config is None:
         return load_checkpoint(NANO, dtype=torch.bfloat16, device=CUDA).requires_grad_(requires_grad=False)
     torch.manual_seed(0)
     with CUDA:
-        made = Transformer(shape).to(torch.bfloat16)
+        made = Transformer(config).to(torch.bfloat16)
     return made.requires_grad_(requires_grad=False)
 
 

@@ -35,7 +35,7 @@ class ScriptedEngine:
         )
     )
     occupancy: tuple[int, int] = (0, 0)
-    decoder: Any = field(default_factory=lambda: SimpleNamespace(cache=None))
+    decoder: Any = field(default_factory=lambda: SimpleNamespace(keeps_contexts=False, cache=None))
 
     def filler(self) -> Filler:
         """What asks it."""

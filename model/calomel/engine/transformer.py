@@ -290,7 +290,7 @@ class Transformer(nn.Module):
             return out.float()
         out = out.float()
         best = highest(out, _SHARPENED)
-        exact = torch.bmm(weight[best].float(), hidden.float()[:, :, None])[..., 0]
+        exact = torch.bmm(weight[best].float(), hidden.float()[:, :, None])[..., 0].float()  # also in an autocast
         return out.scatter_(-1, best, exact)
 
 
