@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from calomel.engine.attention import Piece, forward
 from calomel.engine.pages import table_of
@@ -21,14 +20,13 @@ from calomel.engine.transformer import Transformer
 from calomel.families.loading import load_checkpoint
 from calomel.prompts.parts import Edit, RegionBounds
 from calomel.prompts.tokenizer import Tokenizer
+from calomel.training.attention import TreeAttention, branch_structure
 from calomel.training.batch import Batch, batches
 from calomel.training.branch import head_rows, rows
-from calomel.training.config import BatchShape, Optimization, OwnAnswers, TrainConfig, TrainingConfigError
+from calomel.training.config import BatchShape, Optimization, TrainConfig, TrainingConfigError
 from calomel.training.corpus.shards import CorpusError, DocumentSampler, read_documents
 from calomel.training.edits.story import Story, write_stories
 from calomel.training.examples import ExampleMaker
-from calomel.training.loss import LossModel, TreeAttention, branch_structure
-from calomel.training.own import with_own_answers
 from calomel.training.run import train
 
 
@@ -157,7 +155,9 @@ def a_model(config: TrainConfig, tokenizer: Tokenizer) -> Transformer:
 def trained(model: Transformer, batch: Batch) -> Tensor:
     """What training reads of every row [B * T, D]."""
     structure = branch_structure(batch.shape, logit_shift=model.config.diffusion.logit_shift)
-    attend = TreeAttention(model.config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
+    attend = TreeAttention(
+        model.config, batch.shape, batch.positions, batch.limit, batch.valid, structure, dtype=torch.float32
+    )
     found: Tensor = model(batch.ids.flatten(), batch.positions.flatten(), attend)
     return found
 
@@ -197,113 +197,3 @@ def test_the_engine_gives_the_logits_that_training_gave_of_answers_and_of_both_c
             ids = batch.ids[0, causal].tolist()
             live = forward(model, [Piece(ids, None, 0, causal=True, read=range(len(ids)))])
             torch.testing.assert_close(live, expected[causal], atol=1e-4, rtol=1e-4)
-
-
-@pytest.fixture
-def model(config: TrainConfig, tokenizer: Tokenizer) -> Transformer:
-    return a_model(config, tokenizer)
-
-
-@pytest.fixture
-def batch(config: TrainConfig, tokenizer: Tokenizer) -> Batch:
-    return a_batch(config, tokenizer)
-
-
-def gradients(model: Transformer) -> dict[str, Tensor]:
-    found = {name: parameter.grad for name, parameter in model.named_parameters()}
-    model.zero_grad()
-    return {name: gradient for name, gradient in found.items() if gradient is not None}
-
-
-def test_loss_and_gradients_are_those_of_the_whole_softmax(model: Transformer, batch: Batch) -> None:
-    structure = branch_structure(batch.shape, logit_shift=False)
-    logits = model.logits(trained(model, batch)[batch.scored])
-    expected = F.cross_entropy(logits, batch.targets, reduction="none")
-    (expected * batch.weights).sum().backward()
-    wanted = gradients(model)
-
-    loss, nats = LossModel(model)(batch, structure)
-    (3 * loss).backward()
-
-    torch.testing.assert_close(nats, expected.detach())
-    torch.testing.assert_close(loss, (expected * batch.weights).sum())
-    found = gradients(model)
-    assert found.keys() == wanted.keys()
-    for name, gradient in found.items():
-        torch.testing.assert_close(gradient, 3 * wanted[name], atol=1e-5, rtol=1e-4)
-
-
-def test_a_sample_of_all_other_tokens_is_the_whole_softmax(model: Transformer, batch: Batch) -> None:
-    structure = branch_structure(batch.shape, logit_shift=False)
-    loss_model = LossModel(model, negatives=model.config.vocab_size)
-    torch.testing.assert_close(loss_model(batch, structure)[1], loss_model.measure(batch, structure))
-
-
-def test_samples_of_other_tokens_are_right_on_average(model: Transformer, batch: Batch) -> None:
-    structure = branch_structure(batch.shape, logit_shift=False)
-    model.lm_head.weight.data *= 0.05  # as calm as a model is that has learned something
-    loss_model = LossModel(model, negatives=40)
-    whole = float(loss_model.measure(batch, structure).mean())
-    few = [float(loss_model(batch, structure)[1].mean()) for _ in range(50)]
-    assert sum(few) / len(few) == pytest.approx(whole, rel=0.01)
-    assert max(few) != min(few)
-
-
-# What a canvas learns of the model's own answers is what the causal mode writes.
-COUNT = 3
-
-
-@pytest.mark.parametrize("shift", [False, True], ids=["plain", "shifted"])
-def test_a_canvas_learns_how_the_causal_mode_continues_what_it_shows(
-    config: TrainConfig, tokenizer: Tokenizer, *, shift: bool
-) -> None:
-    config = replace(config, beginnings=1.0, model=replace(config.model, logit_shift=shift))
-    model, batch = a_model(config, tokenizer), a_batch(config, tokenizer)
-    loss, structure = LossModel(model), branch_structure(batch.shape, logit_shift=shift)
-    mask, end, size = tokenizer.mask, tokenizer.end, batch.shape.canvas
-
-    made = with_own_answers(
-        batch, lambda draft, wanted: loss.likeliest(draft, wanted, structure), COUNT, mask=mask, end=end, shift=shift
-    )
-
-    total, compared = batch.ids.shape[1], 0
-    before, after = (dict(zip(each.scored.tolist(), each.targets.tolist(), strict=True)) for each in (batch, made))
-    weights = dict(zip(made.scored.tolist(), made.weights.tolist(), strict=True))
-    for document in range(batch.ids.shape[0]):
-        for hole in range(batch.shape.holes):
-            begin = batch.shape.front + hole * rows(batch.shape) + head_rows(batch.shape)
-            if not batch.valid[document, begin - 1]:
-                continue
-            canvas = batch.ids[document, begin + size : begin + 2 * size].tolist()[int(shift) :]
-            shown = next((at for at, token in enumerate(canvas) if token == mask), len(canvas))
-            if any(token not in {mask, tokenizer.pad} for token in canvas[shown:]):
-                continue
-            # Token by token, in a batch that has the answer so far and nothing behind it.
-            own, written = list[int](), batch.ids[document, begin : begin + shown].tolist()
-            while len(own) < min(COUNT, size - shown) and end not in own:
-                draft = replace(
-                    batch, ids=batch.ids.clone(), positions=batch.positions.clone(), valid=batch.valid.clone()
-                )
-                for at, token in enumerate(written):
-                    draft.ids[document, begin + at] = token
-                    draft.positions[document, begin + at] = batch.positions[document, begin - 1] + 1 + at
-                    draft.valid[document, begin + at] = True
-                wanted = torch.tensor([document * total + begin + len(written) - 1])
-                own.append(int(loss.likeliest(draft, wanted, structure)))
-                written.append(own[-1])
-            for step in range(min(COUNT, size - shown)):
-                row = document * total + begin + size + shown + step
-                if row in after:
-                    compared += 1
-                    assert (after[row] == own[step]) if step < len(own) else weights[row] == 0.0
-    assert compared > COUNT
-    assert before.keys() == after.keys()
-
-
-def test_a_run_whose_canvases_learn_own_answers_goes_on_learning(config: TrainConfig, tmp_path: Path) -> None:
-    config = replace(config, rows=30_000, beginnings=0.5, own_answers=OwnAnswers(tokens=2, share=1.0, since=0.3))
-
-    train(config, tmp_path)
-
-    log = entries(tmp_path)
-    assert log[-1]["context"] < log[0]["context"] - 0.2

@@ -33,6 +33,9 @@ class ModelShape:
     # Every n-th layer sees everything; the others see `sliding_window` positions.
     full_every: int = 3
     max_position_embeddings: int = 32768
+    rope_theta: float = 1e6
+    rms_norm_eps: float = 1e-6
+    qk_norm: bool = True
     max_canvas: int = 64
     logit_shift: bool = False
 
@@ -51,6 +54,9 @@ class ModelShape:
             num_key_value_heads=self.kv_heads,
             head_dim=self.head_dim,
             max_position_embeddings=self.max_position_embeddings,
+            rope_theta=self.rope_theta,
+            rms_norm_eps=self.rms_norm_eps,
+            qk_norm=self.qk_norm,
             sliding_window=self.sliding_window,
             layer_types=layer_types,
             diffusion=DiffusionConfig(
@@ -107,7 +113,8 @@ class Losses:
     """Weights of the parts of the loss (see `calomel.training.loss`).
 
     Attributes:
-        negatives: how many of the tokens that no row of a batch asks for represent all of those; 0 for all tokens.
+        classes: how many tokens the head tells apart: those that a batch asks for and a sample of the others, which
+            represents all of them (sampled softmax, Jean et al. 2015); 0 for all tokens.
     """
 
     context: float = 1.0
@@ -119,22 +126,7 @@ class Losses:
     corrupted: float = 1.0
     kept: float = 0.05
     corruption: float = 0.10
-    negatives: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class OwnAnswers:
-    """How much canvases learn of the model's own answers (see `calomel.training.own`).
-
-    Attributes:
-        tokens: of each answer; 0 for none.
-        share: of the batches of text.
-        since: the share of the run, 0 to 1, after which it begins.
-    """
-
-    tokens: int = 0
-    share: float = 0.5
-    since: float = 0.0
+    classes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +189,6 @@ class TrainConfig:
     model: ModelShape = ModelShape()
     holes: HoleMix = HoleMix()
     losses: Losses = Losses()
-    own_answers: OwnAnswers = OwnAnswers()
     optimization: Optimization = Optimization()
     gap_share: float = 0.25
     far_suffix_share: float = 0.6

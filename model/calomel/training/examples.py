@@ -142,6 +142,7 @@ class _Front:
 class _Maker:
     def __init__(self, tokenizer: Tokenizer, config: TrainConfig) -> None:
         self._tokenizer = tokenizer
+        self.vocab_size = tokenizer.vocab_size
         self._config = config
         self._writer = BranchWriter(tokenizer, config)
 
