@@ -183,10 +183,10 @@ def test_options_reach_the_trainer(run: Runner, tmp_path: Path, monkeypatch: pyt
     calls: list[tuple[TrainConfig, Path, dict[str, Any]]] = []
     monkeypatch.setattr(training_run, "train", lambda config, out, **options: calls.append((config, out, options)))
     config = tmp_path / "run.toml"
-    config.write_text('corpus = "c"\nheld_out = "h"\ntokenizer = "t"\nrows = 5000\n', encoding="utf-8")
+    config.write_text('data = "d"\nrows = 5000\n', encoding="utf-8")
     result = run("train", config, "--out", "run", "--resume", "--rows", 7500)
     assert result.status == 0
-    expected = TrainConfig(corpus=Path("c"), held_out=Path("h"), tokenizer=Path("t"), rows=7500)
+    expected = TrainConfig(data=Path("d"), rows=7500)
     options = {"resume": True, "pause_file": None, "device": "cpu"}
     assert [(expected, Path("run"), options)] == calls
 

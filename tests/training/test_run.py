@@ -24,9 +24,10 @@ from calomel.training.attention import TreeAttention, branch_structure
 from calomel.training.batch import Batch, batches
 from calomel.training.branch import head_rows, rows
 from calomel.training.config import BatchShape, Optimization, TrainConfig, TrainingConfigError
-from calomel.training.corpus.shards import CorpusError, DocumentSampler, read_documents
+from calomel.training.corpus.shards import CorpusError, Document
 from calomel.training.edits.story import Story, write_stories
 from calomel.training.examples import ExampleMaker
+from calomel.training.rendered import EDITS, TEXT, DocumentSampler, Shard, render
 from calomel.training.run import train
 
 
@@ -60,17 +61,37 @@ def test_an_average_of_the_weights_is_measured_written_and_resumed(config: Train
     assert last["context"] != of_mean["context"] == pytest.approx(last["context"], abs=0.5)
 
 
-def test_the_shipped_configuration_is_valid() -> None:
-    path = Path(__file__).parents[2] / "model/calomel/training/configs/nano.toml"
+@pytest.mark.parametrize("name", ["nano", "nano-30m"])
+def test_the_shipped_configurations_are_valid(name: str) -> None:
+    path = Path(__file__).parents[2] / f"model/calomel/training/configs/{name}.toml"
 
     config = TrainConfig.from_file(path)
 
     assert {shape.canvas for shape in config.shapes} <= set(range(8, 65))
 
 
-def test_a_missing_corpus_says_how_to_make_it(config: TrainConfig, tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="calomel corpus"):
-        train(replace(config, corpus=tmp_path / "none.jsonl.zst"), tmp_path)
+def test_shards_hold_the_texts_of_the_corpus_and_its_stories(
+    config: TrainConfig, documents: list[Document], corpus: Path, tmp_path: Path
+) -> None:
+    tokenizer = Tokenizer.from_file(config.data / "tokenizer.json")
+    story = Story("commit", "go", "größe.go", "a := 1\r\nb := 2\n", (Edit(0, 1, "größe"),))
+    for name in ("train-edits", "heldout-edits"):
+        write_stories(tmp_path / f"{name}.jsonl.zst", [story])
+
+    render(corpus, tmp_path, tmp_path, tokenizer=config.data / "tokenizer.json", tokens=3_000)
+
+    whole, few = (Shard(folder / TEXT, tokenizer) for folder in (config.data, tmp_path))
+    assert [whole.document(entry) for entry in whole.entries] == documents[:10]
+    assert [few.document(entry) for entry in few.entries] == documents[: len(few.entries)]
+    assert 0 < few.entries[-1].end <= 3_000
+    edits = Shard(tmp_path / EDITS, tokenizer)
+    assert edits.story(edits.entries[0]) == story
+
+
+def test_missing_shards_say_how_to_make_it(config: TrainConfig, tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_bytes((config.data / "tokenizer.json").read_bytes())
+    with pytest.raises(CorpusError, match="calomel shards"):
+        train(replace(config, data=tmp_path), tmp_path / "run")
 
 
 def test_weights_are_not_trained_further_with_another_tokenizer(config: TrainConfig, tmp_path: Path) -> None:
@@ -81,15 +102,18 @@ def test_weights_are_not_trained_further_with_another_tokenizer(config: TrainCon
         train(replace(config, init_from=tmp_path / "checkpoint"), tmp_path / "run")
 
 
-def test_a_run_over_edits_says_in_the_checkpoint_what_it_learned(config: TrainConfig, tmp_path: Path) -> None:
+def test_a_run_over_edits_says_in_the_checkpoint_what_it_learned(
+    config: TrainConfig, corpus: Path, tmp_path: Path
+) -> None:
     text = "def add(first, second):\n    return first + second\n\n\n" * 6
     changes = [Edit(at, at + 6, "others") for at in range(len(text)) if text.startswith("second", at)]
-    write_stories(tmp_path / "edits.jsonl.zst", [Story("rename", "python", "a.py", text, tuple(changes))])
+    for name in ("train-edits", "heldout-edits"):
+        write_stories(tmp_path / f"{name}.jsonl.zst", [Story("rename", "python", "a.py", text, tuple(changes))])
+    render(corpus, tmp_path, tmp_path / "shards", tokenizer=config.data / "tokenizer.json")
     region = RegionBounds(above=1, below=1, characters=90)
     config = replace(
         config,
-        edits=tmp_path / "edits.jsonl.zst",
-        held_out_edits=tmp_path / "edits.jsonl.zst",
+        data=tmp_path / "shards",
         shapes=(BatchShape(2, 128, 2, 40, region=60, answers=2.0), *config.shapes),
         region=region,
         evaluate_steps=3,
@@ -143,7 +167,7 @@ def test_a_run_waits_while_the_pause_file_exists_and_can_be_ended(
 
 
 def a_batch(config: TrainConfig, tokenizer: Tokenizer) -> Batch:
-    sampler = DocumentSampler(read_documents(config.corpus), {})
+    sampler = DocumentSampler(Shard(config.data / TEXT, tokenizer), {})
     return next(batches(sampler, ExampleMaker(tokenizer, config), config, random.Random(4)))
 
 

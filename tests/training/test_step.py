@@ -20,14 +20,14 @@ from calomel.training.attention import branch_structure, causal
 from calomel.training.batch import Batch, batches
 from calomel.training.branch import head_rows, rows
 from calomel.training.config import Losses, Optimization, TrainConfig
-from calomel.training.corpus.shards import DocumentSampler, read_documents
 from calomel.training.examples import ExampleMaker
 from calomel.training.loss import LossModel
 from calomel.training.optimizer import Optimizer, orthogonalise
+from calomel.training.rendered import TEXT, DocumentSampler, Shard
 
 
 def a_batch(config: TrainConfig, tokenizer: Tokenizer, seed: int = 4) -> Batch:
-    sampler = DocumentSampler(read_documents(config.corpus), {})
+    sampler = DocumentSampler(Shard(config.data / TEXT, tokenizer), {})
     return next(batches(sampler, ExampleMaker(tokenizer, config), config, random.Random(seed)))
 
 
@@ -104,7 +104,7 @@ def reference(model: Transformer, batch: Batch) -> Tensor:
     return F.cross_entropy(logits, batch.targets, reduction="none")
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_loss_and_gradients_are_those_of_dense_attention_and_the_whole_softmax(
     model: Transformer, batch: Batch, structure: Tensor, *, compiled: bool

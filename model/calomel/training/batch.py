@@ -21,8 +21,8 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.branch import CANVAS, CAUSAL, CONTEXT, FILL, KEPT, Example, Floats, Ints, rows
 from calomel.training.config import BatchShape, Losses, TrainConfig
-from calomel.training.corpus.shards import DocumentSampler, read_documents
 from calomel.training.examples import EditExamples, ExampleMaker
+from calomel.training.rendered import EDITS, TEXT, TOKENIZER, DocumentSampler, Shard
 
 _ROWS: Final = ("ids", "positions", "limit", "valid")
 _SCORED: Final = ("scored", "targets", "weights", "groups")
@@ -240,12 +240,12 @@ class BatchStream(IterableDataset[Batch]):
 
     def __iter__(self) -> Iterator[Batch]:
         config = self._config
-        sampler = DocumentSampler(read_documents(config.corpus), config.languages)
-        tokenizer = Tokenizer.from_file(config.tokenizer)
+        tokenizer = Tokenizer.from_file(config.data / TOKENIZER)
+        sampler = DocumentSampler(Shard(config.data / TEXT, tokenizer), config.languages)
         maker = ExampleMaker(tokenizer, config)
         edits = None
-        if config.edits is not None:
-            edits = EditExamples.from_file(config.edits, tokenizer, config)
+        if any(shape.region for shape in config.shapes):
+            edits = EditExamples(Shard(config.data / EDITS, tokenizer), tokenizer, config)
         worker = get_worker_info()
         step, stride = (self._step, 1) if worker is None else (self._step + worker.id, worker.num_workers)
         while True:

@@ -80,7 +80,7 @@ class BatchShape:
         share: how often this shape is drawn, relative to the others.
         since: the share of the run, 0 to 1, after which it is drawn at all.
         region: room for a region that is rewritten, in tokens: then the branches are questions about an edit, made from
-            the stories of `TrainConfig.edits`, and a story takes the place of a document. 0 for holes.
+            stories, and a story takes the place of a document. 0 for holes.
         answers: multiplies the weight of the answers' losses.
     """
 
@@ -153,13 +153,9 @@ class TrainConfig:
     """All settings of one training run.
 
     Attributes:
-        corpus: `train.jsonl.zst` of `calomel corpus`.
-        held_out: `heldout.jsonl.zst` of `calomel corpus`.
-        edits: `train-edits.jsonl.zst` of `calomel edits`; needed by shapes with a region.
-        held_out_edits: `heldout-edits.jsonl.zst` of `calomel edits`; evaluated separately.
+        data: folder of shards, from `calomel shards`.
         init_from: a checkpoint folder with the initial weights of the run.
         region: how large a region is; written into the checkpoint.
-        tokenizer: a `tokenizer.json` to use; trained on the corpus if it does not exist.
         languages: relative shares of the languages.
         rows: length of the run, all resumed parts together; the schedule is a function of it. Rows are those of fronts,
             heads, answers and canvases.
@@ -173,11 +169,7 @@ class TrainConfig:
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
-    corpus: _File
-    held_out: _File
-    tokenizer: _File
-    edits: _File | None = None
-    held_out_edits: _File | None = None
+    data: _File
     init_from: _File | None = None
     region: RegionBounds = field(default_factory=lambda: RegionBounds(above=1, below=2, characters=140, context=512))
     rows: int = 20_000_000
@@ -213,6 +205,4 @@ class TrainConfig:
         except ValidationError as error:
             faults = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
             raise TrainingConfigError(f"{path}: {'; '.join(faults)}") from error
-        if config.edits is None and any(shape.region for shape in config.shapes):
-            raise TrainingConfigError(f"{path}: a shape has a region, but edits is not set; `calomel edits` makes them")
         return config

@@ -21,12 +21,15 @@ class LossModel(nn.Module):
         compiled: whether to compile what is between two attentions, and the cross-entropy. One program serves all
             layers and all shapes of batches, so that it is compiled once, in seconds.
         flash: see `TreeAttention`.
+
+    Attributes:
+        flash: may be changed between two steps.
     """
 
     def __init__(self, transformer: Transformer, *, compiled: bool = False, flash: bool = False) -> None:
         super().__init__()
         self.transformer = transformer
-        self._flash = flash
+        self.flash = flash
         self._nats: Any = torch.compile(cross_entropy, dynamic=True) if compiled else cross_entropy
         for layer in cast("list[Layer]", list(transformer.layers)) if compiled else []:
             layer.before = torch.compile(layer.before, dynamic=True)  # type: ignore[method-assign]
@@ -62,7 +65,7 @@ class LossModel(nn.Module):
             batch.valid,
             structure,
             dtype=model.embed_tokens.weight.dtype,
-            flash=self._flash,
+            flash=self.flash,
         )
         hidden: Tensor = model(batch.ids.flatten(), batch.positions.flatten(), attend)
         return hidden.index_select(0, batch.scored)

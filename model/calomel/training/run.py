@@ -29,10 +29,10 @@ from calomel.training.attention import branch_structure, flash_works
 from calomel.training.batch import Batch, BatchStream, batches, open_stream, row_count
 from calomel.training.branch import GROUPS
 from calomel.training.config import BatchShape, TrainConfig, TrainingConfigError
-from calomel.training.corpus.shards import DocumentSampler, read_documents, train_tokenizer
 from calomel.training.examples import EditExamples, ExampleMaker
 from calomel.training.loss import LossModel
 from calomel.training.optimizer import Optimizer, rate_factor
+from calomel.training.rendered import HELD_OUT, HELD_OUT_EDITS, TOKENIZER, DocumentSampler, Shard
 
 _TENSORS: Final = "state.safetensors"
 _COUNTERS: Final = "state.json"
@@ -47,12 +47,14 @@ class Counters:
         rows: rows forwarded: context, heads, answers and canvases together.
         seconds: time spent training, without pauses and evaluations.
         sessions: how often the run was started.
+        share: the finished share of the run, 0 to 1.
     """
 
     step: int = 0
     rows: int = 0
     seconds: float = 0.0
     sessions: int = 0
+    share: float = 0.0
 
 
 def save_state(folder: Path, state: Mapping[str, Tensor], counters: Counters) -> None:
@@ -120,7 +122,6 @@ def progress_bar(console: Console) -> Progress:
 _LOG_STEPS: Final = 10
 _EVALUATION_BATCHES: Final = 6
 _PAUSE_POLL_SECONDS: Final = 2.0
-_TOKENIZER_CHARACTERS: Final = 40_000_000
 
 
 def train(
@@ -143,10 +144,12 @@ def train(
     Returns the counters at the end; the exported checkpoint is `out`/checkpoint, that of the average, if one is kept,
     `out`/average.
     """
-    return _Run(config, out, pause_file, torch.device(device)).go(resume=resume)
+    return Run(config, out, pause_file, torch.device(device)).go(resume=resume)
 
 
-class _Run:
+class Run:
+    """One run, see `train`."""
+
     def __init__(self, config: TrainConfig, out: Path, pause_file: Path | None, device: torch.device) -> None:
         if device.type == "cpu":
             keep_freed_memory()
@@ -156,7 +159,7 @@ class _Run:
         out.mkdir(parents=True, exist_ok=True)
         self.config, self.out, self.pause_file, self.device = config, out, pause_file, device
         self.console = Console(stderr=True)
-        self.tokenizer = _tokenizer(config, self.console)
+        self.tokenizer = Tokenizer.from_file(config.data / TOKENIZER)
         bf16 = device.type == "cuda" or native_bfloat16()
         self.model = Transformer(config.model.model_config(self.tokenizer)).to(device)
         _initialise(self.model)
@@ -170,30 +173,42 @@ class _Run:
             self.model, compiled=config.optimization.compile, flash=flash_works(self.model.config, device)
         )
 
-    def go(self, *, resume: bool) -> Counters:
+    def go(self, *, resume: bool, until: tuple[float, float] | None = None) -> Counters:
+        """Train; with `until`, from what is done to a share of the run by a time of `time.monotonic()`."""
         init_from = self.config.init_from
         counters = Counters()
         if resume and (found := load_state(self.out)) is not None:
             state, counters = found
             self.optimizer.load(state)
         if init_from is not None and counters.step == 0:
-            _check_same_tokenizer(init_from, self.config.tokenizer)
+            _check_same_tokenizer(init_from, self.config.data / TOKENIZER)
             _begin_with(self.model, load_checkpoint(init_from, device=self.device))
             self.optimizer.begin()
         counters.sessions += 1
         with self.interruption, progress_bar(self.console) as progress:
             task = progress.add_task("training", total=self.config.rows)
-            self._steps(counters, lambda rows: progress.update(task, completed=rows))
+            self._steps(counters, lambda rows: progress.update(task, completed=rows), until)
         return counters
 
-    def _steps(self, counters: Counters, shown: Callable[[int], None]) -> None:
+    def _steps(
+        self, counters: Counters, shown: Callable[[int], None], until: tuple[float, float] | None = None
+    ) -> None:
         """Train to the end; `shown` gets the number of rows forwarded so far after each step."""
         held_out = self._held_out()
         saved = counters.seconds
         stream = BatchStream(self.config, counters.step)
         made = open_stream(stream, self.config.workers, pinned=self.device.type == "cuda")
         sums = torch.zeros(2, len(GROUPS), 2, device=self.device)
-        while (share := counters.rows / self.config.rows) < 1:
+        first, start = counters.share, time.monotonic()
+        while True:
+            if until is None:
+                last, counters.share = 1.0, counters.rows / self.config.rows
+            else:
+                end, last = until
+                counters.share = first + (last - first) * (time.monotonic() - start) / (end - start)
+            if counters.share >= last:
+                break
+            share = counters.share
             self._pause()
             began = time.monotonic()
             stream.progress.value = share
@@ -230,12 +245,13 @@ class _Run:
 
     def _held_out(self) -> dict[str, list[Batch]]:
         """Batches of held-out text, by the name of their losses; the same ones in every run."""
-        sampler = DocumentSampler(read_documents(self.config.held_out), self.config.languages)
-        holes = [shape for shape in self.config.shapes if not shape.region][-1:]
-        regions = [shape for shape in self.config.shapes if shape.region][-1:]
+        data, config = self.config.data, self.config
+        sampler = DocumentSampler(Shard(data / HELD_OUT, self.tokenizer), config.languages)
+        holes = [shape for shape in config.shapes if not shape.region][-1:]
+        regions = [shape for shape in config.shapes if shape.region][-1:]
         found = {"": self._few(sampler, holes)} if holes else {}
-        if regions and self.config.held_out_edits is not None:
-            edits = EditExamples.from_file(self.config.held_out_edits, self.tokenizer, self.config)
+        if regions:
+            edits = EditExamples(Shard(data / HELD_OUT_EDITS, self.tokenizer), self.tokenizer, config)
             found["edit_"] = self._few(sampler, regions, edits)
         return found
 
@@ -295,7 +311,7 @@ class _Run:
     def _export(self, folder: Path) -> None:
         save_checkpoint(self.model, folder, abilities=_abilities(self.config))
         if not (folder / "tokenizer.json").exists():
-            write_whole(folder / "tokenizer.json", self.config.tokenizer.read_bytes())
+            write_whole(folder / "tokenizer.json", (self.config.data / TOKENIZER).read_bytes())
 
 
 def _abilities(config: TrainConfig) -> dict[str, Any]:
@@ -318,21 +334,8 @@ def _check_same_tokenizer(checkpoint: Path, tokenizer: Path) -> None:
     theirs = checkpoint / "tokenizer.json"
     if theirs.is_file() and theirs.read_bytes() != tokenizer.read_bytes():
         raise TrainingConfigError(
-            f"{theirs} and {tokenizer} differ; to train the weights further, set `tokenizer` to the former"
+            f"{theirs} and {tokenizer} differ; to train the weights further, make the shards with the former"
         )
-
-
-def _tokenizer(config: TrainConfig, console: Console) -> Tokenizer:
-    if not config.tokenizer.is_file():
-        console.print(f"training a tokenizer of {config.model.vocab_size} tokens")
-        texts, characters = [], 0
-        for document in read_documents(config.corpus):
-            texts.append(document.text)
-            characters += len(document.text)
-            if characters > _TOKENIZER_CHARACTERS:
-                break
-        train_tokenizer(texts, config.tokenizer, vocab_size=config.model.vocab_size)
-    return Tokenizer.from_file(config.tokenizer)
 
 
 def _initialise(model: Transformer) -> None:
