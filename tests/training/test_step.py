@@ -252,9 +252,9 @@ def step(model: Transformer, structure: Tensor) -> Callable[[Batch], None]:
 
 def test_a_step_waits_for_nothing(config: TrainConfig, tokenizer: Tokenizer, step: Callable[[Batch], None]) -> None:
     batch = sampling(config, tokenizer, 240)
-    with Waits():
+    with Waits():  # type: ignore[no-untyped-call]
         step(batch)
-    with pytest.raises(AssertionError, match="waits"), Waits():
+    with pytest.raises(AssertionError, match="waits"), Waits():  # type: ignore[no-untyped-call]
         batch.ids.max().item()
 
 

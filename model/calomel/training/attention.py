@@ -37,7 +37,8 @@ def branch_structure(shape: BatchShape, *, logit_shift: bool) -> Tensor:
     if logit_shift:
         head &= ~((query > 1) & (index[None, :] == begin - 1))
     own = (query == key) & (query > 0)
-    return torch.block_diag(*[head | (own & ((query > 1) | causal))] * shape.holes).bool()
+    found: Tensor = torch.block_diag(*[head | (own & ((query > 1) | causal))] * shape.holes).bool()
+    return found
 
 
 class TreeAttention:
@@ -79,7 +80,7 @@ class TreeAttention:
         # Where a row of a branch would stand in the front: as many rows behind the last one read as positions.
         place = read - 1 + positions[:, front:, None] - positions.gather(1, limit[:, front:] - 1)[..., None]
         seen = key < read
-        self._masks = {None: self._mask(torch.cat((seen, own), dim=-1), dtype)}
+        self._masks: dict[int | None, Tensor] = {None: self._mask(torch.cat((seen, own), dim=-1), dtype)}
         self._window = config.sliding_window
         if self._window is not None and front + head_rows(shape) + shape.canvas > self._window:
             seen = seen & (place - key < self._window)
@@ -145,6 +146,6 @@ def flash_works(config: ModelConfig, device: torch.device) -> bool:
 
 def _slopes(given: list[Tensor], window: int | None, *, flash: bool) -> tuple[Tensor, ...]:
     """What `causal` gives, and the gradients of its queries, keys and values."""
-    leaves = [each.detach().requires_grad_() for each in given]
-    out = causal(*leaves, window, flash=flash)
-    return out, *torch.autograd.grad(out.float().square().sum(), leaves)
+    q, k, v = (each.detach().requires_grad_() for each in given)
+    out = causal(q, k, v, window, flash=flash)
+    return out, *torch.autograd.grad(out.float().square().sum(), (q, k, v))

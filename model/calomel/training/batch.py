@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.branch import CANVAS, CAUSAL, CONTEXT, FILL, KEPT, Example, Floats, Ints, rows
 from calomel.training.config import BatchShape, Losses, TrainConfig
 from calomel.training.examples import EditExamples, ExampleMaker
-from calomel.training.rendered import EDITS, TEXT, TOKENIZER, DocumentSampler, Shard
+from calomel.training.rendered import EDITS, TEXT, DocumentSampler, Shard, tokenizer_of
 
 _ROWS: Final = ("ids", "positions", "limit", "valid")
 _SCORED: Final = ("scored", "targets", "weights", "groups")
@@ -54,7 +53,8 @@ class Batch:
     def _part(self, name: str) -> Tensor:
         total, scored = self.shape.documents * row_count(self.shape), scored_rows(self.shape)
         sizes = [total] * len(_ROWS) + [scored] * len(_SCORED) + [self.classes] * len(_CLASSES)
-        return self.numbers.split(sizes)[(*_ROWS, *_SCORED, *_CLASSES).index(name)]
+        parts: tuple[Tensor, ...] = self.numbers.split(sizes)
+        return parts[(*_ROWS, *_SCORED, *_CLASSES).index(name)]
 
     def _rows(self, name: str) -> Tensor:
         return self._part(name).view(self.shape.documents, -1)
@@ -240,7 +240,7 @@ class BatchStream(IterableDataset[Batch]):
 
     def __iter__(self) -> Iterator[Batch]:
         config = self._config
-        tokenizer = Tokenizer.from_file(config.data / TOKENIZER)
+        tokenizer = tokenizer_of(config.data)
         sampler = DocumentSampler(Shard(config.data / TEXT, tokenizer), config.languages)
         maker = ExampleMaker(tokenizer, config)
         edits = None

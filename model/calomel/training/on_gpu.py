@@ -24,6 +24,7 @@ import numpy as np
 import torch
 
 from calomel.engine import BlockCausal, Engine, Request
+from calomel.engine.checkpoint import native_dtype
 from calomel.engine.transformer import Transformer
 from calomel.families.loading import load_checkpoint
 from calomel.prompts.tokenizer import Tokenizer
@@ -32,7 +33,7 @@ from calomel.training.batch import Batch, BatchStream, open_stream, row_count, s
 from calomel.training.branch import head_rows
 from calomel.training.config import BatchShape, TrainConfig
 from calomel.training.examples import ExampleMaker
-from calomel.training.rendered import HELD_OUT, TOKENIZER, DocumentSampler, Shard
+from calomel.training.rendered import HELD_OUT, DocumentSampler, Shard, tokenizer_of
 from calomel.training.run import Run
 
 # Products in bfloat16 a second that the cards do at best, without sparsity.
@@ -41,7 +42,7 @@ _PEAKS: Final = {"H100": 989e12, "H200": 989e12}
 _LEAST_SHARE: Final = 0.20
 _PART_BYTES: Final = 15 * 2**20
 # Seconds that remain for answers, and for packing, at the end.
-_ANSWERING, _PACKING = 120.0, 20.0
+_ANSWERING, _PACKING, _SAVING = 120.0, 25.0, 10.0
 _QUESTIONS_AT_ONCE: Final = 64
 _TOLERANCE: Final = 0.03
 
@@ -102,7 +103,7 @@ def check(config: TrainConfig, out: Path, device: torch.device) -> float:
         slopes = torch.cat(
             [each.grad.flatten().float().cpu() for each in run.model.parameters() if each.grad is not None]
         )
-        found.append((float(loss), slopes))
+        found.append((float(loss.detach()), slopes))
     (expected, wanted), (loss_there, slopes) = found
     apart = max(abs(loss_there - expected) / expected, float((slopes - wanted).norm() / wanted.norm()) / 10)
     if not apart < _TOLERANCE:
@@ -175,8 +176,8 @@ def questions(config: TrainConfig, tokenizer: Tokenizer) -> Iterator[tuple[list[
 
 def answer(config: TrainConfig, checkpoint: Path, device: torch.device, out: Path, left: Callable[[], float]) -> int:
     """Answer `questions` with the weights of a checkpoint while time is `left`; returns how many lines `out` has."""
-    model: Transformer = load_checkpoint(checkpoint, device=device)
-    tokenizer = Tokenizer.from_file(config.data / TOKENIZER)
+    model: Transformer = load_checkpoint(checkpoint, dtype=native_dtype(device.type), device=device)
+    tokenizer = tokenizer_of(config.data)
     asked, count = questions(config, tokenizer), 0
     engine = Engine(BlockCausal(model), max_batch=_QUESTIONS_AT_ONCE)
     try:
@@ -268,8 +269,8 @@ def _go(config: TrainConfig, clock: Clock, folder: Path, out: Path, device: torc
     run = Run(config, folder, None, device)
     clock.say(f"attention of fronts: {'flash' if run.loss.flash else 'masked'}")
     share = _fastest(run, clock, 60.0 * scale)
-    answering, packing = _ANSWERING * scale, max(_PACKING * scale, 5.0)
-    counters = run.go(resume=True, until=(clock.began + clock.seconds - answering - packing, upto))
+    answering, packing, saving = _ANSWERING * scale, max(_PACKING * scale, 5.0), max(_SAVING * scale, 4.0)
+    counters = run.go(resume=True, until=(clock.began + clock.seconds - answering - packing - saving, upto))
     clock.say(f"{counters.step:,} steps, {counters.rows:,} rows")
     best = folder / ("average" if config.optimization.average else "checkpoint")
     answers = folder / "answers.jsonl"

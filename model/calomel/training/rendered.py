@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from calomel.prompts.parts import Edit
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.storage import write_whole
+from calomel.training.config import TrainingConfigError
 from calomel.training.corpus.shards import CorpusError, Document, by_language, read_documents, train_tokenizer
 from calomel.training.edits.story import Story, read_stories
 
@@ -90,6 +91,13 @@ class DocumentSampler:
         language = rng.choices(list(self._files), self._shares)[0]
         found = rng.choices(self._files[language], cum_weights=self._lengths[language])[0]
         return self._shard.document(found)
+
+
+def tokenizer_of(data: Path) -> Tokenizer:
+    """The tokenizer beside the shards of a folder; raises TrainingConfigError if there is none."""
+    if not (data / TOKENIZER).is_file():
+        raise TrainingConfigError(f"{data / TOKENIZER} does not exist; `calomel shards` makes it")
+    return Tokenizer.from_file(data / TOKENIZER)
 
 
 def render(

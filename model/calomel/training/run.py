@@ -23,7 +23,6 @@ from torch import Tensor
 from calomel.engine.checkpoint import native_bfloat16, save_checkpoint
 from calomel.engine.transformer import Transformer
 from calomel.families.loading import load_checkpoint
-from calomel.prompts.tokenizer import Tokenizer
 from calomel.storage import write_whole
 from calomel.training.attention import branch_structure, flash_works
 from calomel.training.batch import Batch, BatchStream, batches, open_stream, row_count
@@ -32,7 +31,7 @@ from calomel.training.config import BatchShape, TrainConfig, TrainingConfigError
 from calomel.training.examples import EditExamples, ExampleMaker
 from calomel.training.loss import LossModel
 from calomel.training.optimizer import Optimizer, rate_factor
-from calomel.training.rendered import HELD_OUT, HELD_OUT_EDITS, TOKENIZER, DocumentSampler, Shard
+from calomel.training.rendered import HELD_OUT, HELD_OUT_EDITS, TOKENIZER, DocumentSampler, Shard, tokenizer_of
 
 _TENSORS: Final = "state.safetensors"
 _COUNTERS: Final = "state.json"
@@ -159,7 +158,7 @@ class Run:
         out.mkdir(parents=True, exist_ok=True)
         self.config, self.out, self.pause_file, self.device = config, out, pause_file, device
         self.console = Console(stderr=True)
-        self.tokenizer = Tokenizer.from_file(config.data / TOKENIZER)
+        self.tokenizer = tokenizer_of(config.data)
         bf16 = device.type == "cuda" or native_bfloat16()
         self.model = Transformer(config.model.model_config(self.tokenizer)).to(device)
         _initialise(self.model)
