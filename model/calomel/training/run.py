@@ -155,10 +155,10 @@ class Run:
         if config.threads:
             torch.set_num_threads(config.threads)
         torch.manual_seed(config.seed)
-        out.mkdir(parents=True, exist_ok=True)
         self.config, self.out, self.pause_file, self.device = config, out, pause_file, device
         self.console = Console(stderr=True)
         self.tokenizer = tokenizer_of(config.data)
+        out.mkdir(parents=True, exist_ok=True)
         bf16 = device.type == "cuda" or native_bfloat16()
         self.model = Transformer(config.model.model_config(self.tokenizer)).to(device)
         _initialise(self.model)
