@@ -94,17 +94,22 @@ def check(config: TrainConfig, out: Path, device: torch.device) -> float:
     small = replace(config, shapes=(shape,), model=replace(config.model, layers=2, full_every=2))
     batch = next(open_stream(BatchStream(small, 0), 0))
     structure = branch_structure(shape, logit_shift=config.model.logit_shift)
+    plain = replace(small, optimization=replace(config.optimization, compile=False))
+    reference = Run(plain, out, None, torch.device("cpu"), torch.float32)
+    torch.manual_seed(0)
+    for parameter in reference.model.parameters():
+        if parameter.ndim > 1:  # also those that begin as zeros, which would let no gradient through
+            torch.nn.init.normal_(parameter, std=0.03)
+    run = Run(small, out, None, device)
+    run.model.load_state_dict(reference.model.state_dict())
     found = []
-    for place, compiled in ((torch.device("cpu"), False), (device, config.optimization.compile)):
-        torch.manual_seed(0)
-        run = Run(replace(small, optimization=replace(config.optimization, compile=compiled)), out, None, place)
-        loss, _ = run.loss(batch.to(place), structure.to(place))
+    for each in (reference, run):
+        loss, _ = each.loss(batch.to(each.device), structure.to(each.device))
         loss.backward()
-        slopes = torch.cat(
-            [each.grad.flatten().float().cpu() for each in run.model.parameters() if each.grad is not None]
-        )
-        found.append((float(loss.detach()), slopes))
+        gradients = [parameter.grad for parameter in each.model.parameters() if parameter.grad is not None]
+        found.append((float(loss.detach()), torch.cat([slope.flatten().float().cpu() for slope in gradients])))
     (expected, wanted), (loss_there, slopes) = found
+    # A gradient in bfloat16 is some per cent apart from the same in float32, a loss far less.
     apart = max(abs(loss_there - expected) / expected, float((slopes - wanted).norm() / wanted.norm()) / 10)
     if not apart < _TOLERANCE:
         raise RuntimeError(f"loss {loss_there:.4f} on {device}, {expected:.4f} on a CPU; {apart:.1%} apart")
@@ -175,14 +180,14 @@ def questions(config: TrainConfig, tokenizer: Tokenizer) -> Iterator[tuple[list[
 
 
 def answer(config: TrainConfig, checkpoint: Path, device: torch.device, out: Path, left: Callable[[], float]) -> int:
-    """Answer `questions` with the weights of a checkpoint while time is `left`; returns how many lines `out` has."""
+    """Answer `questions` with the weights of a checkpoint, some at least, while time is `left`; returns how many."""
     model: Transformer = load_checkpoint(checkpoint, dtype=native_dtype(device.type), device=device)
     tokenizer = tokenizer_of(config.data)
     asked, count = questions(config, tokenizer), 0
     engine = Engine(BlockCausal(model), max_batch=_QUESTIONS_AT_ONCE)
     try:
         with out.open("w", encoding="utf-8") as file:
-            while left() > 0:
+            while not count or left() > 0:
                 few = [next(asked) for _ in range(_QUESTIONS_AT_ONCE)]
                 waiting = [
                     engine.submit(Request(tuple(context), max_new_tokens=config.shapes[0].canvas)) for context, _ in few

@@ -140,8 +140,8 @@ class Optimizer:
         first, second, count = self.state["first"], self.state["second"], self.state["count"]
         first.lerp_(gradient, 1 - _FIRST)
         second.lerp_(gradient.square(), 1 - _SECOND)
-        spread = (second / (1 - _SECOND**count)).sqrt_().add_(_EPS)
-        weights.sub_((first / spread).mul_(self._factor * self._options.adam_lr / (1 - _FIRST**count)))
+        spread = (second / (1 - torch.pow(_SECOND, count))).sqrt_().add_(_EPS)
+        weights.sub_((first / spread).mul_(self._factor * self._options.adam_lr / (1 - torch.pow(_FIRST, count))))
 
     def _views(self, row: Tensor) -> Iterator[Tensor]:
         """A row over all parameters, in their shapes."""

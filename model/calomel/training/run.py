@@ -20,7 +20,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from calomel.engine.checkpoint import native_bfloat16, save_checkpoint
+from calomel.engine.checkpoint import native_dtype, save_checkpoint
 from calomel.engine.transformer import Transformer
 from calomel.families.loading import load_checkpoint
 from calomel.storage import write_whole
@@ -147,9 +147,16 @@ def train(
 
 
 class Run:
-    """One run, see `train`."""
+    """One run, see `train`; weights have `dtype`, or what the device computes fastest in."""
 
-    def __init__(self, config: TrainConfig, out: Path, pause_file: Path | None, device: torch.device) -> None:
+    def __init__(
+        self,
+        config: TrainConfig,
+        out: Path,
+        pause_file: Path | None,
+        device: torch.device,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         if device.type == "cpu":
             keep_freed_memory()
         if config.threads:
@@ -159,10 +166,9 @@ class Run:
         self.console = Console(stderr=True)
         self.tokenizer = tokenizer_of(config.data)
         out.mkdir(parents=True, exist_ok=True)
-        bf16 = device.type == "cuda" or native_bfloat16()
         self.model = Transformer(config.model.model_config(self.tokenizer)).to(device)
         _initialise(self.model)
-        self.optimizer = Optimizer(self.model, config.optimization, torch.bfloat16 if bf16 else torch.float32)
+        self.optimizer = Optimizer(self.model, config.optimization, dtype or native_dtype(device.type))
         self.structures: dict[BatchShape, Tensor] = {
             each: branch_structure(each, logit_shift=config.model.logit_shift).to(device) for each in config.shapes
         }
