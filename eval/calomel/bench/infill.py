@@ -59,8 +59,8 @@ NOTES: Final = (
     ),
     "Brackets are 95 % intervals: Wilson's for shares, a paired bootstrap for ratios.",
     (
-        "Bits a byte (`bits_per_byte`): 3,000 bytes of each of twelve files a language, behind 200 of them, from left"
-        " to right; models compare by it whatever their tokens are."
+        "Bits a byte (`bits_per_byte`): 3,000 bytes of each of twelve files a language, after the first 200, from left"
+        " to right. It compares models with different tokenizers."
     ),
 )
 Ask = Callable[[Hole, Contender], Attempt]
