@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -15,8 +16,10 @@ import pytest
 import torch
 import zstandard
 from tests.engine.test_attention import whole
+from torch.nn import functional as F
 
 from calomel.bench import load, speed
+from calomel.bench.bits import bits_per_byte
 from calomel.bench.holes import KINDS, REST_OF_LINE, SEVERAL_LINES, make_holes
 from calomel.bench.infill import InfillOptions, matches, measure_infill, run_infill
 from calomel.bench.keystrokes import run_keystrokes
@@ -24,6 +27,7 @@ from calomel.bench.model import LEFT_TO_RIGHT, Attempt, Contender, Served, open_
 from calomel.bench.speed import Bare, SpeedOptions, measure_speed, measure_steps, run_speed
 from calomel.engine import Engine
 from calomel.families.loading import load_checkpoint
+from calomel.prompts.tokenizer import Tokenizer
 from calomel.report.heldout import BenchDataError, HeldoutFile, Hole, read_heldout
 from calomel.report.running import Progress
 from calomel.weights import nano_path
@@ -85,6 +89,28 @@ def test_the_quality_bench_measures_a_checkpoint(checkpoint: Path, heldout: Path
     assert [flat[f"{kind}.exact_match_left_to_right_n"] for kind in KINDS] == [2] * 5
     # Left to right every token, the end token too, costs one forward.
     assert flat["tokens_per_forward_left_to_right"] == 1.0
+
+
+def test_bits_a_byte_are_those_of_the_causal_mode(checkpoint: Path, files: Files) -> None:
+    with open_model(checkpoint, threads=1) as model:
+        assert bits_per_byte(model, files) is None
+    told = json.loads((checkpoint / "config.json").read_text())
+    (checkpoint / "config.json").write_text(json.dumps({**told, "max_position_embeddings": 4096}))
+    text = "".join(f"value_{number} = {number} * other\n" for number in range(200))
+    file = replace(files[0], text=text)
+    with open_model(checkpoint, threads=1) as model:
+        found = bits_per_byte(model, [file, files[1]])
+        read, predicted = (model.tokenizer.encode(part) for part in (text[:200], text[200:3_200]))
+        assert isinstance(model.tokenizer, Tokenizer)
+        ids = [model.tokenizer.prefix, *read, *predicted]
+    shown = load_checkpoint(checkpoint, dtype=torch.float32)
+    logits = forward(shown, [Piece(ids, None, 0, causal=True, read=range(len(ids)))])
+    logits[:, shown.config.diffusion.mask_token_id] = -torch.inf
+    nats = F.cross_entropy(logits[len(read) : -1], torch.tensor(predicted), reduction="sum")
+
+    assert found is not None
+    assert found.n == 1
+    assert found.value == pytest.approx(float(nats) / math.log(2) / 3_000, rel=0.01)
 
 
 def test_holes_are_cut_out_of_files_of_every_kind_and_language_alike(files: Files) -> None:

@@ -183,10 +183,10 @@ def test_options_reach_the_trainer(run: Runner, tmp_path: Path, monkeypatch: pyt
     calls: list[tuple[TrainConfig, Path, dict[str, Any]]] = []
     monkeypatch.setattr(training_run, "train", lambda config, out, **options: calls.append((config, out, options)))
     config = tmp_path / "run.toml"
-    config.write_text('corpus = "c"\nheld_out = "h"\ntokenizer = "t"\nrows = 5000\n', encoding="utf-8")
+    config.write_text('data = "d"\nrows = 5000\n', encoding="utf-8")
     result = run("train", config, "--out", "run", "--resume", "--rows", 7500)
     assert result.status == 0
-    expected = TrainConfig(corpus=Path("c"), held_out=Path("h"), tokenizer=Path("t"), rows=7500)
+    expected = TrainConfig(data=Path("d"), rows=7500)
     options = {"resume": True, "pause_file": None, "device": "cpu"}
     assert [(expected, Path("run"), options)] == calls
 
@@ -287,18 +287,17 @@ def test_what_was_there_outlives_a_disk_that_is_full(
     assert set(tmp_path.iterdir()) == before
 
 
-TRAINING = 'corpus = "c"\nheld_out = "h"\n'
-WITH_TOKENIZER = TRAINING + 'tokenizer = "t"\n'
+TRAINING = 'data = "none"\n'
 FILES: dict[str, str | bytes] = {
     "a.py": "x = 1\n",
     "dos.py": "a = 1\r\nb = \r\n",
     "latin.py": b"\xff\xfe",
     "notes.txt": "nothing",
     "no.toml": "not TOML",
-    "bare.toml": TRAINING,
-    "speed.toml": WITH_TOKENIZER + "speed = 9\n",
-    "layers.toml": WITH_TOKENIZER + "[model]\nlayrs = 3\n",
-    "shapes.toml": WITH_TOKENIZER + "[[shapes]]\nregion = 48\n",
+    "bare.toml": "rows = 5\n",
+    "speed.toml": TRAINING + "speed = 9\n",
+    "layers.toml": TRAINING + "[model]\nlayrs = 3\n",
+    "shapes.toml": TRAINING + "[[shapes]]\nregion = 48\n",
     "trace.json": json.dumps({"startContent": "", "endContent": "", "txns": []}),
     "samples.jsonl": "".join(each.to_line() for each in drawn(150)),
     "torn.jsonl": sample().to_line() + "{\n",
@@ -330,10 +329,10 @@ REFUSED = [
     ("bench edits --held-out --aggressiveness loud", "--aggressiveness 'loud'"),
     ("train run.toml --out out", "run.toml does not exist"),
     ("train no.toml --out out", "no.toml is not valid TOML"),
-    ("train bare.toml --out out", "bare.toml: tokenizer: "),
+    ("train bare.toml --out out", "bare.toml: data: "),
     ("train speed.toml --out out", "speed.toml: speed: "),
     ("train layers.toml --out out", "layers.toml: model.layrs: "),
-    ("train shapes.toml --out out", "calomel edits"),
+    ("train shapes.toml --out out", "calomel shards"),
     (f"{CALIBRATE} --samples samples.jsonl --log samples.jsonl", "--samples and --log cannot be combined"),
     (f"{CALIBRATE} --log missing.jsonl", "missing.jsonl does not exist"),
     (f"{CALIBRATE} --samples missing.jsonl", "missing.jsonl"),

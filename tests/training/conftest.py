@@ -13,7 +13,8 @@ from tests.training.sources import Forge
 
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.config import BatchShape, ModelShape, Optimization, TrainConfig
-from calomel.training.corpus.shards import Document, train_tokenizer
+from calomel.training.corpus.shards import Document
+from calomel.training.rendered import TOKENIZER, render
 
 SHAPE = BatchShape(documents=2, front=96, holes=3, canvas=12)
 TINY = ModelShape(
@@ -48,16 +49,20 @@ def corpus(tmp_path_factory: pytest.TempPathFactory, documents: list[Document]) 
 
 
 @pytest.fixture(scope="session")
-def tokenizer(corpus: Path, documents: list[Document]) -> Tokenizer:
-    return train_tokenizer([each.text for each in documents], corpus / "tokenizer.json", vocab_size=400)
+def shards(corpus: Path) -> Path:
+    render(corpus, None, corpus / "shards", vocab_size=400)
+    return corpus / "shards"
+
+
+@pytest.fixture(scope="session")
+def tokenizer(shards: Path) -> Tokenizer:
+    return Tokenizer.from_file(shards / TOKENIZER)
 
 
 @pytest.fixture
-def config(corpus: Path, tokenizer: Tokenizer) -> TrainConfig:
+def config(shards: Path, tokenizer: Tokenizer) -> TrainConfig:
     return TrainConfig(
-        corpus=corpus / "train.jsonl.zst",
-        held_out=corpus / "heldout.jsonl.zst",
-        tokenizer=corpus / "tokenizer.json",
+        data=shards,
         rows=20_000,
         threads=1,
         shapes=(SHAPE,),

@@ -14,21 +14,20 @@ import pytest
 import torch
 from tests.engine.test_attention import forward, room, whole
 from torch import Tensor
-from torch.nn import functional as F
 
 from calomel.engine.attention import Piece
 from calomel.engine.transformer import Transformer
 from calomel.families.loading import load_checkpoint
 from calomel.prompts.parts import Edit, RegionBounds
 from calomel.prompts.tokenizer import Tokenizer
+from calomel.training.attention import TreeAttention, branch_structure
 from calomel.training.batch import Batch, batches
 from calomel.training.branch import head_rows, rows
-from calomel.training.config import BatchShape, Optimization, OwnAnswers, TrainConfig, TrainingConfigError
-from calomel.training.corpus.shards import CorpusError, DocumentSampler, read_documents
+from calomel.training.config import BatchShape, Optimization, TrainConfig, TrainingConfigError
+from calomel.training.corpus.shards import CorpusError, Document
 from calomel.training.edits.story import Story, write_stories
 from calomel.training.examples import ExampleMaker
-from calomel.training.loss import LossModel, TreeAttention, branch_structure
-from calomel.training.own import with_own_answers
+from calomel.training.rendered import EDITS, TEXT, DocumentSampler, Shard, render
 from calomel.training.run import train
 
 
@@ -62,17 +61,37 @@ def test_an_average_of_the_weights_is_measured_written_and_resumed(config: Train
     assert last["context"] != of_mean["context"] == pytest.approx(last["context"], abs=0.5)
 
 
-def test_the_shipped_configuration_is_valid() -> None:
-    path = Path(__file__).parents[2] / "model/calomel/training/configs/nano.toml"
+@pytest.mark.parametrize("name", ["nano", "nano-30m"])
+def test_the_shipped_configurations_are_valid(name: str) -> None:
+    path = Path(__file__).parents[2] / f"model/calomel/training/configs/{name}.toml"
 
     config = TrainConfig.from_file(path)
 
     assert {shape.canvas for shape in config.shapes} <= set(range(8, 65))
 
 
-def test_a_missing_corpus_says_how_to_make_it(config: TrainConfig, tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="calomel corpus"):
-        train(replace(config, corpus=tmp_path / "none.jsonl.zst"), tmp_path)
+def test_shards_hold_the_texts_of_the_corpus_and_its_stories(
+    config: TrainConfig, documents: list[Document], corpus: Path, tmp_path: Path
+) -> None:
+    tokenizer = Tokenizer.from_file(config.data / "tokenizer.json")
+    story = Story("commit", "go", "größe.go", "a := 1\r\nb := 2\n", (Edit(0, 1, "größe"),))
+    for name in ("train-edits", "heldout-edits"):
+        write_stories(tmp_path / f"{name}.jsonl.zst", [story])
+
+    render(corpus, tmp_path, tmp_path, tokenizer=config.data / "tokenizer.json", tokens=3_000)
+
+    whole, few = (Shard(folder / TEXT, tokenizer) for folder in (config.data, tmp_path))
+    assert [whole.document(entry) for entry in whole.entries] == documents[:10]
+    assert [few.document(entry) for entry in few.entries] == documents[: len(few.entries)]
+    assert 0 < few.entries[-1].end <= 3_000
+    edits = Shard(tmp_path / EDITS, tokenizer)
+    assert edits.story(edits.entries[0]) == story
+
+
+def test_missing_shards_say_how_to_make_it(config: TrainConfig, tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_bytes((config.data / "tokenizer.json").read_bytes())
+    with pytest.raises(CorpusError, match="calomel shards"):
+        train(replace(config, data=tmp_path), tmp_path / "run")
 
 
 def test_weights_are_not_trained_further_with_another_tokenizer(config: TrainConfig, tmp_path: Path) -> None:
@@ -83,15 +102,18 @@ def test_weights_are_not_trained_further_with_another_tokenizer(config: TrainCon
         train(replace(config, init_from=tmp_path / "checkpoint"), tmp_path / "run")
 
 
-def test_a_run_over_edits_says_in_the_checkpoint_what_it_learned(config: TrainConfig, tmp_path: Path) -> None:
+def test_a_run_over_edits_says_in_the_checkpoint_what_it_learned(
+    config: TrainConfig, corpus: Path, tmp_path: Path
+) -> None:
     text = "def add(first, second):\n    return first + second\n\n\n" * 6
     changes = [Edit(at, at + 6, "others") for at in range(len(text)) if text.startswith("second", at)]
-    write_stories(tmp_path / "edits.jsonl.zst", [Story("rename", "python", "a.py", text, tuple(changes))])
+    for name in ("train-edits", "heldout-edits"):
+        write_stories(tmp_path / f"{name}.jsonl.zst", [Story("rename", "python", "a.py", text, tuple(changes))])
+    render(corpus, tmp_path, tmp_path / "shards", tokenizer=config.data / "tokenizer.json")
     region = RegionBounds(above=1, below=1, characters=90)
     config = replace(
         config,
-        edits=tmp_path / "edits.jsonl.zst",
-        held_out_edits=tmp_path / "edits.jsonl.zst",
+        data=tmp_path / "shards",
         shapes=(BatchShape(2, 128, 2, 40, region=60, answers=2.0), *config.shapes),
         region=region,
         evaluate_steps=3,
@@ -145,7 +167,7 @@ def test_a_run_waits_while_the_pause_file_exists_and_can_be_ended(
 
 
 def a_batch(config: TrainConfig, tokenizer: Tokenizer) -> Batch:
-    sampler = DocumentSampler(read_documents(config.corpus), {})
+    sampler = DocumentSampler(Shard(config.data / TEXT, tokenizer), {})
     return next(batches(sampler, ExampleMaker(tokenizer, config), config, random.Random(4)))
 
 
@@ -157,7 +179,9 @@ def a_model(config: TrainConfig, tokenizer: Tokenizer) -> Transformer:
 def trained(model: Transformer, batch: Batch) -> Tensor:
     """What training reads of every row [B * T, D]."""
     structure = branch_structure(batch.shape, logit_shift=model.config.diffusion.logit_shift)
-    attend = TreeAttention(model.config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
+    attend = TreeAttention(
+        model.config, batch.shape, batch.positions, batch.limit, batch.valid, structure, dtype=torch.float32
+    )
     found: Tensor = model(batch.ids.flatten(), batch.positions.flatten(), attend)
     return found
 
@@ -197,113 +221,3 @@ def test_the_engine_gives_the_logits_that_training_gave_of_answers_and_of_both_c
             ids = batch.ids[0, causal].tolist()
             live = whole(model, ids)
             torch.testing.assert_close(live, expected[causal], atol=1e-4, rtol=1e-4)
-
-
-@pytest.fixture
-def model(config: TrainConfig, tokenizer: Tokenizer) -> Transformer:
-    return a_model(config, tokenizer)
-
-
-@pytest.fixture
-def batch(config: TrainConfig, tokenizer: Tokenizer) -> Batch:
-    return a_batch(config, tokenizer)
-
-
-def gradients(model: Transformer) -> dict[str, Tensor]:
-    found = {name: parameter.grad for name, parameter in model.named_parameters()}
-    model.zero_grad()
-    return {name: gradient for name, gradient in found.items() if gradient is not None}
-
-
-def test_loss_and_gradients_are_those_of_the_whole_softmax(model: Transformer, batch: Batch) -> None:
-    structure = branch_structure(batch.shape, logit_shift=False)
-    logits = model.logits(trained(model, batch)[batch.scored])
-    expected = F.cross_entropy(logits, batch.targets, reduction="none")
-    (expected * batch.weights).sum().backward()
-    wanted = gradients(model)
-
-    loss, nats = LossModel(model)(batch, structure)
-    (3 * loss).backward()
-
-    torch.testing.assert_close(nats, expected.detach())
-    torch.testing.assert_close(loss, (expected * batch.weights).sum())
-    found = gradients(model)
-    assert found.keys() == wanted.keys()
-    for name, gradient in found.items():
-        torch.testing.assert_close(gradient, 3 * wanted[name], atol=1e-5, rtol=1e-4)
-
-
-def test_a_sample_of_all_other_tokens_is_the_whole_softmax(model: Transformer, batch: Batch) -> None:
-    structure = branch_structure(batch.shape, logit_shift=False)
-    loss_model = LossModel(model, negatives=model.config.vocab_size)
-    torch.testing.assert_close(loss_model(batch, structure)[1], loss_model.measure(batch, structure))
-
-
-def test_samples_of_other_tokens_are_right_on_average(model: Transformer, batch: Batch) -> None:
-    structure = branch_structure(batch.shape, logit_shift=False)
-    model.lm_head.weight.data *= 0.05  # as calm as a model is that has learned something
-    loss_model = LossModel(model, negatives=40)
-    whole = float(loss_model.measure(batch, structure).mean())
-    few = [float(loss_model(batch, structure)[1].mean()) for _ in range(50)]
-    assert sum(few) / len(few) == pytest.approx(whole, rel=0.01)
-    assert max(few) != min(few)
-
-
-# What a canvas learns of the model's own answers is what the causal mode writes.
-COUNT = 3
-
-
-@pytest.mark.parametrize("shift", [False, True], ids=["plain", "shifted"])
-def test_a_canvas_learns_how_the_causal_mode_continues_what_it_shows(
-    config: TrainConfig, tokenizer: Tokenizer, *, shift: bool
-) -> None:
-    config = replace(config, beginnings=1.0, model=replace(config.model, logit_shift=shift))
-    model, batch = a_model(config, tokenizer), a_batch(config, tokenizer)
-    loss, structure = LossModel(model), branch_structure(batch.shape, logit_shift=shift)
-    mask, end, size = tokenizer.mask, tokenizer.end, batch.shape.canvas
-
-    made = with_own_answers(
-        batch, lambda draft, wanted: loss.likeliest(draft, wanted, structure), COUNT, mask=mask, end=end, shift=shift
-    )
-
-    total, compared = batch.ids.shape[1], 0
-    before, after = (dict(zip(each.scored.tolist(), each.targets.tolist(), strict=True)) for each in (batch, made))
-    weights = dict(zip(made.scored.tolist(), made.weights.tolist(), strict=True))
-    for document in range(batch.ids.shape[0]):
-        for hole in range(batch.shape.holes):
-            begin = batch.shape.front + hole * rows(batch.shape) + head_rows(batch.shape)
-            if not batch.valid[document, begin - 1]:
-                continue
-            canvas = batch.ids[document, begin + size : begin + 2 * size].tolist()[int(shift) :]
-            shown = next((at for at, token in enumerate(canvas) if token == mask), len(canvas))
-            if any(token not in {mask, tokenizer.pad} for token in canvas[shown:]):
-                continue
-            # Token by token, in a batch that has the answer so far and nothing behind it.
-            own, written = list[int](), batch.ids[document, begin : begin + shown].tolist()
-            while len(own) < min(COUNT, size - shown) and end not in own:
-                draft = replace(
-                    batch, ids=batch.ids.clone(), positions=batch.positions.clone(), valid=batch.valid.clone()
-                )
-                for at, token in enumerate(written):
-                    draft.ids[document, begin + at] = token
-                    draft.positions[document, begin + at] = batch.positions[document, begin - 1] + 1 + at
-                    draft.valid[document, begin + at] = True
-                wanted = torch.tensor([document * total + begin + len(written) - 1])
-                own.append(int(loss.likeliest(draft, wanted, structure)))
-                written.append(own[-1])
-            for step in range(min(COUNT, size - shown)):
-                row = document * total + begin + size + shown + step
-                if row in after:
-                    compared += 1
-                    assert (after[row] == own[step]) if step < len(own) else weights[row] == 0.0
-    assert compared > COUNT
-    assert before.keys() == after.keys()
-
-
-def test_a_run_whose_canvases_learn_own_answers_goes_on_learning(config: TrainConfig, tmp_path: Path) -> None:
-    config = replace(config, rows=30_000, beginnings=0.5, own_answers=OwnAnswers(tokens=2, share=1.0, since=0.3))
-
-    train(config, tmp_path)
-
-    log = entries(tmp_path)
-    assert log[-1]["context"] < log[0]["context"] - 0.2

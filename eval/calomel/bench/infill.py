@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final, Literal
 
+from calomel.bench.bits import bits_per_byte
 from calomel.bench.holes import KINDS, make_holes
 from calomel.bench.model import (
     BASELINE,
@@ -57,6 +58,10 @@ NOTES: Final = (
         " turn, the context already in the prefix cache. `vs_left_to_right_cold` adds encoding the context to both."
     ),
     "Brackets are 95 % intervals: Wilson's for shares, a paired bootstrap for ratios.",
+    (
+        "Bits a byte (`bits_per_byte`): 3,000 bytes of each of twelve files a language, after the first 200, from left"
+        " to right. It compares models with different tokenizers."
+    ),
 )
 Ask = Callable[[Hole, Contender], Attempt]
 
@@ -123,7 +128,8 @@ def measure_infill(options: InfillOptions, model: OpenModel | UpstreamModel, pro
     ours = replace(Contender.parse(options.policy or "default"), as_doors=options.policy is None)
     contenders = (ours, BASELINE) if model.verifiable and ours != BASELINE else (ours,)
     per_kind = options.holes_per_kind or (QUICK_HOLES_PER_KIND if options.quick else HOLES_PER_KIND)
-    holes = make_holes(read_heldout(options.heldout), model.measure, per_kind=per_kind, seed=options.seed)
+    files = read_heldout(options.heldout)
+    holes = make_holes(files, model.measure, per_kind=per_kind, seed=options.seed)
     load = LoadWatch()
     deadline = time.monotonic() + QUICK_SECONDS if options.quick else None
     depends_on = {**asdict(options), "resume": None, "weights": model.weights_hash}
@@ -143,6 +149,8 @@ def measure_infill(options: InfillOptions, model: OpenModel | UpstreamModel, pro
         "policy_is_default": ours.policy is None and ours.max_steps is None,
         **flat_keys(outcomes, ours.name, BASELINE.name),
     }
+    if isinstance(model, OpenModel):
+        put_interval(flat, "bits_per_byte", bits_per_byte(model, files))
     tables = (quality_table(outcomes, ours.name, BASELINE.name), language_table(outcomes, ours.name))
     return Report("bench infill quick" if options.quick else "bench infill", flat, tables, NOTES)
 

@@ -1,6 +1,6 @@
 """Which grammar parses a document or a file, and its names for what matters here; the tables are `languages.toml`.
 
-A grammar is imported only when it is first used.
+A grammar is imported only when it is first used, and so is tree-sitter: a machine that only trains has none.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path, PurePath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from tree_sitter import Language, Parser
+if TYPE_CHECKING:
+    from tree_sitter import Language, Parser
 
 TABLES: Final[Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("languages.toml").read_text("utf-8"))
 
@@ -136,6 +137,8 @@ def _looks() -> dict[str, re.Pattern[str]]:
 @cache
 def load(grammar: Grammar) -> Language | None:
     """The grammar itself, imported on the first call; None when its wheel is missing or does not fit this library."""
+    from tree_sitter import Language
+
     try:
         return Language(getattr(import_module(grammar.module), grammar.function)())
     except (ImportError, AttributeError, ValueError):
@@ -144,6 +147,8 @@ def load(grammar: Grammar) -> Language | None:
 
 def parser_for(grammar: Grammar) -> Parser | None:
     """A new parser; None when the grammar is not available."""
+    from tree_sitter import Parser
+
     language = load(grammar)
     return None if language is None else Parser(language)
 

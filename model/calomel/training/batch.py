@@ -3,49 +3,119 @@
 from __future__ import annotations
 
 import atexit
+import math
 import multiprocessing
 import os
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from multiprocessing.sharedctypes import Synchronized
+from typing import Final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from calomel.prompts.tokenizer import Tokenizer
-from calomel.training.branch import CANVAS, CAUSAL, CONTEXT, FILL, KEPT, Example, rows
+from calomel.training.branch import CANVAS, CAUSAL, CONTEXT, FILL, KEPT, Example, Floats, Ints, rows
 from calomel.training.config import BatchShape, Losses, TrainConfig
-from calomel.training.corpus.shards import DocumentSampler, read_documents
 from calomel.training.examples import EditExamples, ExampleMaker
+from calomel.training.rendered import EDITS, TEXT, DocumentSampler, Shard, tokenizer_of
+
+_ROWS: Final = ("ids", "positions", "limit", "valid")
+_SCORED: Final = ("scored", "targets", "weights", "groups")
+_CLASSES: Final = ("tokens", "shift")
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Tensors of one step: B documents of T rows each; N scored rows in total.
+    """One step: B documents of T rows each, N scored rows and K classes in total, as one row of 32-bit numbers.
 
     Attributes:
-        ids, positions, limit: [B, T] int64; valid: [B, T] bool. See `Example`.
-        scored: [N] int64, rows of the flattened [B * T] that have a loss.
-        targets: [N] int64; weights: [N] float32, normalised so that the loss is their weighted sum; groups: [N].
+        shape: of the batch.
+        classes: K, how many tokens the scored rows are told from; 0 for all tokens.
+        numbers: int32; the parts that the properties show, one behind the other.
     """
 
     shape: BatchShape
-    ids: Tensor
-    positions: Tensor
-    limit: Tensor
-    valid: Tensor
-    scored: Tensor
-    targets: Tensor
-    weights: Tensor
-    groups: Tensor
+    classes: int
+    numbers: Tensor
+
+    @classmethod
+    def of(cls, shape: BatchShape, parts: Mapping[str, np.ndarray]) -> Batch:
+        """The batch of `parts`, named like the properties; floats are stored bit by bit."""
+        given = [parts[name] for name in (*_ROWS, *_SCORED, *_CLASSES)]
+        flat = [each.view(np.int32) if each.dtype == np.float32 else each.astype(np.int32) for each in given]
+        numbers = torch.from_numpy(np.concatenate([each.reshape(-1) for each in flat]))
+        return cls(shape, len(parts["tokens"]), numbers)
+
+    def _part(self, name: str) -> Tensor:
+        total, scored = self.shape.documents * row_count(self.shape), scored_rows(self.shape)
+        sizes = [total] * len(_ROWS) + [scored] * len(_SCORED) + [self.classes] * len(_CLASSES)
+        parts: tuple[Tensor, ...] = self.numbers.split(sizes)
+        return parts[(*_ROWS, *_SCORED, *_CLASSES).index(name)]
+
+    def _rows(self, name: str) -> Tensor:
+        return self._part(name).view(self.shape.documents, -1)
+
+    @property
+    def ids(self) -> Tensor:
+        """[B, T] int32."""
+        return self._rows("ids")
+
+    @property
+    def positions(self) -> Tensor:
+        """[B, T] int32."""
+        return self._rows("positions")
+
+    @property
+    def limit(self) -> Tensor:
+        """[B, T] int32, how many rows of the front a row sees."""
+        return self._rows("limit")
+
+    @property
+    def valid(self) -> Tensor:
+        """[B, T] bool; False for padding."""
+        return self._rows("valid") != 0
+
+    @property
+    def scored(self) -> Tensor:
+        """[N] int32, rows of the flattened [B * T] that have a loss."""
+        return self._part("scored")
+
+    @property
+    def targets(self) -> Tensor:
+        """[N] int64, what the rows predict: token ids, or their places in `tokens`."""
+        return self._part("targets").long()
+
+    @property
+    def weights(self) -> Tensor:
+        """[N] float32, normalised so that the loss is their weighted sum."""
+        return self._part("weights").view(torch.float32)
+
+    @property
+    def groups(self) -> Tensor:
+        """[N] int32, the part of the loss; -1 for none."""
+        return self._part("groups")
+
+    @property
+    def tokens(self) -> Tensor:
+        """[K] int32, the token of each class."""
+        return self._part("tokens")
+
+    @property
+    def shift(self) -> Tensor:
+        """[K] float32, what is added to a class's logit: the sampled ones represent all tokens that were left out."""
+        return self._part("shift").view(torch.float32)
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on `device`."""
-        tensors = [each.name for each in fields(self) if each.name != "shape"]
-        return Batch(self.shape, **{name: getattr(self, name).to(device, non_blocking=True) for name in tensors})
+        return replace(self, numbers=self.numbers.to(device, non_blocking=True))
+
+    def pin_memory(self) -> Batch:
+        """The same batch in memory that a GPU copies from by itself."""
+        return replace(self, numbers=self.numbers.pin_memory())
 
 
 def scored_rows(shape: BatchShape) -> int:
@@ -75,11 +145,15 @@ def batches(
             examples = [edits.draw(shape, each, rng) for each in phases]
         else:
             examples = [maker.make(sampler.draw(rng), shape, each, rng) for each in phases]
-        yield collate(examples, shape, config.losses, rng)
+        yield collate(examples, shape, config.losses, maker.vocab_size, rng)
 
 
-def collate(examples: list[Example], shape: BatchShape, losses: Losses, rng: random.Random) -> Batch:
-    """Stack examples, choose the scored rows, and normalise the weights of each part of the loss."""
+def collate(examples: list[Example], shape: BatchShape, losses: Losses, vocab: int, rng: random.Random) -> Batch:
+    """Stack examples, choose scored rows and classes, and normalise the weights of each part of the loss.
+
+    Of `vocab` tokens, those that are asked for and a sample of the others are the classes. Rows whose token has no room
+    among them have no loss.
+    """
     stacked = {each.name: np.stack([getattr(example, each.name) for example in examples]) for each in fields(Example)}
     weights, groups, targets = (stacked.pop(name).reshape(-1) for name in ("weights", "groups", "targets"))
     chosen = np.flatnonzero(weights)
@@ -93,15 +167,36 @@ def collate(examples: list[Example], shape: BatchShape, losses: Losses, rng: ran
     scored = np.concatenate([chosen, np.zeros(padding, dtype=np.int64)])
     kept_groups, kept_weights = groups[scored], weights[scored].astype(np.float64)
     kept_weights[len(chosen) :] = 0.0
+    asked = targets[scored]
+    tokens, shift = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+    if 0 < losses.classes < vocab:
+        tokens, shift, asked = _classes(asked, kept_weights, losses.classes, vocab, rng)
     _normalise(kept_weights, kept_groups, losses, shape.answers)
-    return Batch(
-        shape=shape,
-        **{name: torch.from_numpy(each) for name, each in stacked.items()},
-        scored=torch.from_numpy(scored),
-        targets=torch.from_numpy(targets[scored]),
-        weights=torch.from_numpy(kept_weights.astype(np.float32)),
-        groups=torch.from_numpy(np.where(kept_weights > 0, kept_groups, -1)),
-    )
+    kept = {
+        "scored": scored,
+        "targets": asked,
+        "weights": kept_weights.astype(np.float32),
+        "groups": np.where(kept_weights > 0, kept_groups, -1),
+    }
+    return Batch.of(shape, {**stacked, **kept, "tokens": tokens, "shift": shift})
+
+
+def _classes(
+    targets: Ints, weights: NDArray[np.float64], count: int, vocab: int, rng: random.Random
+) -> tuple[Ints, Floats, Ints]:
+    """`count` tokens to tell apart, what is added to their logits, and `targets` as places among them.
+
+    The weights of rows that ask for another token become zero.
+    """
+    frequency = np.bincount(targets[weights > 0], minlength=vocab)
+    order = np.lexsort((np.random.default_rng(rng.getrandbits(64)).permutation(vocab), -frequency))
+    tokens = order[:count]
+    drawn, left = int((frequency[tokens] == 0).sum()), int((frequency == 0).sum())
+    shift = np.where(frequency[tokens] > 0, 0.0, math.log(left / max(1, drawn))).astype(np.float32)
+    place = np.full(vocab, -1)
+    place[tokens] = np.arange(count)
+    weights[place[targets] < 0] = 0.0
+    return tokens, shift, np.maximum(place[targets], 0)
 
 
 def _normalise(weights: np.ndarray, groups: np.ndarray, losses: Losses, answers: float) -> None:
@@ -145,12 +240,12 @@ class BatchStream(IterableDataset[Batch]):
 
     def __iter__(self) -> Iterator[Batch]:
         config = self._config
-        sampler = DocumentSampler(read_documents(config.corpus), config.languages)
-        tokenizer = Tokenizer.from_file(config.tokenizer)
+        tokenizer = tokenizer_of(config.data)
+        sampler = DocumentSampler(Shard(config.data / TEXT, tokenizer), config.languages)
         maker = ExampleMaker(tokenizer, config)
         edits = None
-        if config.edits is not None:
-            edits = EditExamples.from_file(config.edits, tokenizer, config)
+        if any(shape.region for shape in config.shapes):
+            edits = EditExamples(Shard(config.data / EDITS, tokenizer), tokenizer, config)
         worker = get_worker_info()
         step, stride = (self._step, 1) if worker is None else (self._step + worker.id, worker.num_workers)
         while True:
@@ -159,14 +254,22 @@ class BatchStream(IterableDataset[Batch]):
             step += stride
 
 
-def open_stream(stream: BatchStream, workers: int) -> Iterator[Batch]:
-    """Iterate over `stream` with `workers` worker processes; 0 makes the batches in this one."""
+def open_stream(stream: BatchStream, workers: int, *, pinned: bool = False) -> Iterator[Batch]:
+    """Iterate over `stream` with `workers` worker processes; 0 makes the batches in this one.
+
+    Batches of workers are `pinned` for a GPU.
+    """
     if not workers:
         return iter(stream)
     # Processes are spawned: a forked process with OpenMP threads may hang.
     return iter(
         DataLoader(
-            stream, batch_size=None, num_workers=workers, multiprocessing_context="spawn", worker_init_fn=_end_at_once
+            stream,
+            batch_size=None,
+            num_workers=workers,
+            multiprocessing_context="spawn",
+            worker_init_fn=_end_at_once,
+            pin_memory=pinned,
         )
     )
 

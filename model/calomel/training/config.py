@@ -33,6 +33,9 @@ class ModelShape:
     # Every n-th layer sees everything; the others see `sliding_window` positions.
     full_every: int = 3
     max_position_embeddings: int = 32768
+    rope_theta: float = 1e6
+    rms_norm_eps: float = 1e-6
+    qk_norm: bool = True
     max_canvas: int = 64
     logit_shift: bool = False
 
@@ -51,6 +54,9 @@ class ModelShape:
             num_key_value_heads=self.kv_heads,
             head_dim=self.head_dim,
             max_position_embeddings=self.max_position_embeddings,
+            rope_theta=self.rope_theta,
+            rms_norm_eps=self.rms_norm_eps,
+            qk_norm=self.qk_norm,
             sliding_window=self.sliding_window,
             layer_types=layer_types,
             diffusion=DiffusionConfig(
@@ -74,7 +80,7 @@ class BatchShape:
         share: how often this shape is drawn, relative to the others.
         since: the share of the run, 0 to 1, after which it is drawn at all.
         region: room for a region that is rewritten, in tokens: then the branches are questions about an edit, made from
-            the stories of `TrainConfig.edits`, and a story takes the place of a document. 0 for holes.
+            stories, and a story takes the place of a document. 0 for holes.
         answers: multiplies the weight of the answers' losses.
     """
 
@@ -107,7 +113,8 @@ class Losses:
     """Weights of the parts of the loss (see `calomel.training.loss`).
 
     Attributes:
-        negatives: how many of the tokens that no row of a batch asks for represent all of those; 0 for all tokens.
+        classes: how many tokens the head tells apart: those that a batch asks for and a sample of the others, which
+            represents all of them (sampled softmax, Jean et al. 2015); 0 for all tokens.
     """
 
     context: float = 1.0
@@ -119,22 +126,7 @@ class Losses:
     corrupted: float = 1.0
     kept: float = 0.05
     corruption: float = 0.10
-    negatives: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class OwnAnswers:
-    """How much canvases learn of the model's own answers (see `calomel.training.own`).
-
-    Attributes:
-        tokens: of each answer; 0 for none.
-        share: of the batches of text.
-        since: the share of the run, 0 to 1, after which it begins.
-    """
-
-    tokens: int = 0
-    share: float = 0.5
-    since: float = 0.0
+    classes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +153,9 @@ class TrainConfig:
     """All settings of one training run.
 
     Attributes:
-        corpus: `train.jsonl.zst` of `calomel corpus`.
-        held_out: `heldout.jsonl.zst` of `calomel corpus`.
-        edits: `train-edits.jsonl.zst` of `calomel edits`; needed by shapes with a region.
-        held_out_edits: `heldout-edits.jsonl.zst` of `calomel edits`; evaluated separately.
+        data: folder of shards, from `calomel shards`.
         init_from: a checkpoint folder with the initial weights of the run.
         region: how large a region is; written into the checkpoint.
-        tokenizer: a `tokenizer.json` to use; trained on the corpus if it does not exist.
         languages: relative shares of the languages.
         rows: length of the run, all resumed parts together; the schedule is a function of it. Rows are those of fronts,
             heads, answers and canvases.
@@ -181,11 +169,7 @@ class TrainConfig:
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
-    corpus: _File
-    held_out: _File
-    tokenizer: _File
-    edits: _File | None = None
-    held_out_edits: _File | None = None
+    data: _File
     init_from: _File | None = None
     region: RegionBounds = field(default_factory=lambda: RegionBounds(above=1, below=2, characters=140, context=512))
     rows: int = 20_000_000
@@ -197,7 +181,6 @@ class TrainConfig:
     model: ModelShape = ModelShape()
     holes: HoleMix = HoleMix()
     losses: Losses = Losses()
-    own_answers: OwnAnswers = OwnAnswers()
     optimization: Optimization = Optimization()
     gap_share: float = 0.25
     far_suffix_share: float = 0.6
@@ -222,6 +205,4 @@ class TrainConfig:
         except ValidationError as error:
             faults = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
             raise TrainingConfigError(f"{path}: {'; '.join(faults)}") from error
-        if config.edits is None and any(shape.region for shape in config.shapes):
-            raise TrainingConfigError(f"{path}: a shape has a region, but edits is not set; `calomel edits` makes them")
         return config

@@ -15,10 +15,9 @@ from __future__ import annotations
 import random
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from pathlib import Path
 from typing import Final
 
 from calomel.prompts.own import (
@@ -37,7 +36,8 @@ from calomel.training.config import BatchShape, HoleMix, TrainConfig
 from calomel.training.corpus.shards import CorpusError, Document, by_language
 from calomel.training.edits.scene import Focus, Scene
 from calomel.training.edits.scenes import scene_of
-from calomel.training.edits.story import Story, read_stories
+from calomel.training.edits.story import COMMIT, Story
+from calomel.training.rendered import Shard
 
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
 # Longest hole in characters: a canvas of 64 tokens rarely holds more.
@@ -142,6 +142,7 @@ class _Front:
 class _Maker:
     def __init__(self, tokenizer: Tokenizer, config: TrainConfig) -> None:
         self._tokenizer = tokenizer
+        self.vocab_size = tokenizer.vocab_size
         self._config = config
         self._writer = BranchWriter(tokenizer, config)
 
@@ -335,26 +336,23 @@ _SILENT_SHARE: Final = 0.5
 class EditExamples:
     """Examples of edits, drawn by language, then by origin (commits or not), then evenly among the stories."""
 
-    def __init__(self, stories: Iterable[Story], tokenizer: Tokenizer, config: TrainConfig) -> None:
-        self._stories, self._shares = by_language(stories, config.languages)
-        self._committed = {
-            language: [story for story in each if story.kind == "commit"] for language, each in self._stories.items()
-        }
-        self._told = {
-            language: [story for story in each if story.kind != "commit"] for language, each in self._stories.items()
+    def __init__(self, shard: Shard, tokenizer: Tokenizer, config: TrainConfig) -> None:
+        self._shard = shard
+        stories, self._shares = by_language(shard.entries, config.languages)
+        self._stories = {
+            language: [
+                [each for each in told if (each.told["kind"] == COMMIT) == committed] for committed in (True, False)
+            ]
+            for language, told in stories.items()
         }
         self._maker = EditExampleMaker(tokenizer, config)
-
-    @classmethod
-    def from_file(cls, path: Path, tokenizer: Tokenizer, config: TrainConfig) -> EditExamples:
-        """From the stories in a `.jsonl.zst` made by `calomel edits`."""
-        return cls(read_stories(path), tokenizer, config)
 
     def story(self, rng: random.Random) -> Story:
         """A story."""
         language = rng.choices(list(self._stories), self._shares)[0]
-        told, committed = self._told[language], self._committed[language]
-        return rng.choice(committed if not told or (committed and rng.random() < _COMMITS_SHARE) else told)
+        committed, told = self._stories[language]
+        found = committed if not told or (committed and rng.random() < _COMMITS_SHARE) else told
+        return self._shard.story(rng.choice(found))
 
     def draw(self, shape: BatchShape, phase: float, rng: random.Random) -> Example:
         """An example of a random moment of a random story.

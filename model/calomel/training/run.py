@@ -9,8 +9,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self
@@ -21,18 +20,18 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from calomel.engine.checkpoint import native_bfloat16, save_checkpoint
+from calomel.engine.checkpoint import native_dtype, save_checkpoint
 from calomel.engine.transformer import Transformer
 from calomel.families.loading import load_checkpoint
-from calomel.prompts.tokenizer import Tokenizer
 from calomel.storage import write_whole
+from calomel.training.attention import branch_structure, flash_works
 from calomel.training.batch import Batch, BatchStream, batches, open_stream, row_count
 from calomel.training.branch import GROUPS
 from calomel.training.config import BatchShape, TrainConfig, TrainingConfigError
-from calomel.training.corpus.shards import DocumentSampler, read_documents, train_tokenizer
 from calomel.training.examples import EditExamples, ExampleMaker
-from calomel.training.loss import LossModel, branch_structure, make_optimizers, rate_factor
-from calomel.training.own import with_own_answers
+from calomel.training.loss import LossModel
+from calomel.training.optimizer import Optimizer, rate_factor
+from calomel.training.rendered import HELD_OUT, HELD_OUT_EDITS, TOKENIZER, DocumentSampler, Shard, tokenizer_of
 
 _TENSORS: Final = "state.safetensors"
 _COUNTERS: Final = "state.json"
@@ -47,81 +46,28 @@ class Counters:
         rows: rows forwarded: context, heads, answers and canvases together.
         seconds: time spent training, without pauses and evaluations.
         sessions: how often the run was started.
+        share: the finished share of the run, 0 to 1.
     """
 
     step: int = 0
     rows: int = 0
     seconds: float = 0.0
     sessions: int = 0
+    share: float = 0.0
 
 
-def save_state(
-    folder: Path,
-    model: Transformer,
-    optimizers: tuple[torch.optim.Optimizer, ...],
-    counters: Counters,
-    average: Sequence[Tensor] | None = None,
-) -> None:
-    """Write the run's state into `folder`; each file replaces its predecessor in one step.
-
-    `average` is that of the model's parameters, in their order.
-    """
-    tensors: dict[str, Tensor] = {f"model.{name}": tensor for name, tensor in _weights(model).items()}
-    for number, optimizer in enumerate(optimizers):
-        for index, moments in optimizer.state_dict()["state"].items():
-            for name, value in moments.items():
-                tensors[f"optimizer.{number}.{index}.{name}"] = torch.as_tensor(value)
-    tensors |= {f"average.{index}": tensor for index, tensor in enumerate(average or ())}
+def save_state(folder: Path, state: Mapping[str, Tensor], counters: Counters) -> None:
+    """Write the run's state into `folder`; each file replaces its predecessor in one step."""
     folder.mkdir(parents=True, exist_ok=True)
-    whole = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
-    write_whole(folder / _TENSORS, whole)
+    write_whole(folder / _TENSORS, save({name: tensor.cpu().contiguous() for name, tensor in state.items()}))
     write_whole(folder / _COUNTERS, json.dumps(asdict(counters)))
 
 
-def load_state(
-    folder: Path,
-    model: Transformer,
-    optimizers: tuple[torch.optim.Optimizer, ...],
-    average: Sequence[Tensor] | None = None,
-) -> Counters | None:
-    """Restore what `save_state` wrote; None when there is nothing to resume from.
-
-    If the state has no `average`, it starts as a copy of the weights.
-    """
+def load_state(folder: Path) -> tuple[dict[str, Tensor], Counters] | None:
+    """What `save_state` wrote; None when there is nothing to resume from."""
     if not (folder / _COUNTERS).is_file():
         return None
-    tensors = load_file(folder / _TENSORS)
-    model.load_state_dict({name: tensors[f"model.{name}"] for name in _weights(model)}, strict=False)
-    for number, optimizer in enumerate(optimizers):
-        state: dict[int, dict[str, Tensor]] = {}
-        head = f"optimizer.{number}."
-        for key, tensor in tensors.items():
-            if key.startswith(head):
-                index, name = key.removeprefix(head).split(".")
-                state.setdefault(int(index), {})[name] = tensor
-        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-    for number, (mean, weight) in enumerate(zip(average or (), model.parameters(), strict=bool(average))):
-        mean.copy_(tensors.get(f"average.{number}", weight.detach()))
-    return Counters(**json.loads((folder / _COUNTERS).read_text(encoding="utf-8")))
-
-
-@contextmanager
-def exchanged(model: Transformer, average: Sequence[Tensor]) -> Iterator[None]:
-    """Swap the weights of `average` into `model` for a while, in the same memory, so that compiled steps stay valid."""
-    own = [parameter.detach().clone() for parameter in model.parameters()]
-    try:
-        torch._foreach_copy_([parameter.data for parameter in model.parameters()], list(average))
-        yield
-    finally:
-        torch._foreach_copy_([parameter.data for parameter in model.parameters()], own)
-
-
-def _weights(model: Transformer) -> dict[str, Tensor]:
-    """The state of `model`, with a tied head only once."""
-    state = dict(model.state_dict())
-    if model.config.tie_word_embeddings:
-        state.pop("lm_head.weight", None)
-    return state
+    return load_file(folder / _TENSORS), Counters(**json.loads((folder / _COUNTERS).read_text(encoding="utf-8")))
 
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
@@ -175,7 +121,6 @@ def progress_bar(console: Console) -> Progress:
 _LOG_STEPS: Final = 10
 _EVALUATION_BATCHES: Final = 6
 _PAUSE_POLL_SECONDS: Final = 2.0
-_TOKENIZER_CHARACTERS: Final = 40_000_000
 
 
 def train(
@@ -198,61 +143,77 @@ def train(
     Returns the counters at the end; the exported checkpoint is `out`/checkpoint, that of the average, if one is kept,
     `out`/average.
     """
-    return _Run(config, out, pause_file, torch.device(device)).go(resume=resume)
+    return Run(config, out, pause_file, torch.device(device)).go(resume=resume)
 
 
-class _Run:
-    def __init__(self, config: TrainConfig, out: Path, pause_file: Path | None, device: torch.device) -> None:
+class Run:
+    """One run, see `train`; weights have `dtype`, or what the device computes fastest in."""
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        out: Path,
+        pause_file: Path | None,
+        device: torch.device,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         if device.type == "cpu":
             keep_freed_memory()
         if config.threads:
             torch.set_num_threads(config.threads)
         torch.manual_seed(config.seed)
-        out.mkdir(parents=True, exist_ok=True)
         self.config, self.out, self.pause_file, self.device = config, out, pause_file, device
         self.console = Console(stderr=True)
-        self.tokenizer = _tokenizer(config, self.console)
+        self.tokenizer = tokenizer_of(config.data)
+        out.mkdir(parents=True, exist_ok=True)
         self.model = Transformer(config.model.model_config(self.tokenizer)).to(device)
         _initialise(self.model)
-        options = config.optimization
-        self.optimizers = make_optimizers(
-            self.model, muon_lr=options.muon_lr, adam_lr=options.adam_lr, weight_decay=options.weight_decay
-        )
-        self.base_rates = [group["lr"] for optimizer in self.optimizers for group in optimizer.param_groups]
+        self.optimizer = Optimizer(self.model, config.optimization, dtype or native_dtype(device.type))
         self.structures: dict[BatchShape, Tensor] = {
             each: branch_structure(each, logit_shift=config.model.logit_shift).to(device) for each in config.shapes
         }
-        self.average = (
-            [parameter.detach().clone() for parameter in self.model.parameters()] if options.average else None
-        )
         self.interruption = Interruption()
         self.compiled: set[BatchShape] = set()
-        self.loss = LossModel(self.model, negatives=config.losses.negatives, compiled=options.compile)
-        bf16 = device.type == "cuda" or native_bfloat16()
-        self.precision: Any = torch.autocast(device.type, torch.bfloat16) if bf16 else nullcontext()
+        self.loss = LossModel(
+            self.model, compiled=config.optimization.compile, flash=flash_works(self.model.config, device)
+        )
 
-    def go(self, *, resume: bool) -> Counters:
+    def go(self, *, resume: bool, until: tuple[float, float] | None = None) -> Counters:
+        """Train; with `until`, from what is done to a share of the run by a time of `time.monotonic()`."""
         init_from = self.config.init_from
-        counters = (load_state(self.out, self.model, self.optimizers, self.average) if resume else None) or Counters()
+        counters = Counters()
+        if resume and (found := load_state(self.out)) is not None:
+            state, counters = found
+            self.optimizer.load(state)
         if init_from is not None and counters.step == 0:
-            _check_same_tokenizer(init_from, self.config.tokenizer)
+            _check_same_tokenizer(init_from, self.config.data / TOKENIZER)
             _begin_with(self.model, load_checkpoint(init_from, device=self.device))
-        if self.average is not None and counters.step == 0:
-            torch._foreach_copy_(self.average, list(self.model.parameters()))
+            self.optimizer.begin()
         counters.sessions += 1
         with self.interruption, progress_bar(self.console) as progress:
             task = progress.add_task("training", total=self.config.rows)
-            self._steps(counters, lambda rows: progress.update(task, completed=rows))
+            self._steps(counters, lambda rows: progress.update(task, completed=rows), until)
         return counters
 
-    def _steps(self, counters: Counters, shown: Callable[[int], None]) -> None:
+    def _steps(
+        self, counters: Counters, shown: Callable[[int], None], until: tuple[float, float] | None = None
+    ) -> None:
         """Train to the end; `shown` gets the number of rows forwarded so far after each step."""
         held_out = self._held_out()
         saved = counters.seconds
         stream = BatchStream(self.config, counters.step)
-        made = open_stream(stream, self.config.workers)
+        made = open_stream(stream, self.config.workers, pinned=self.device.type == "cuda")
         sums = torch.zeros(2, len(GROUPS), 2, device=self.device)
-        while (share := counters.rows / self.config.rows) < 1:
+        first, start = counters.share, time.monotonic()
+        while True:
+            if until is None:
+                last, counters.share = 1.0, counters.rows / self.config.rows
+            else:
+                end, last = until
+                counters.share = first + (last - first) * (time.monotonic() - start) / (end - start)
+            if counters.share >= last:
+                break
+            share = counters.share
             self._pause()
             began = time.monotonic()
             stream.progress.value = share
@@ -282,52 +243,20 @@ class _Run:
     def _step(self, batch: Batch, step: int, progress: float) -> tuple[float, Tensor]:
         options = self.config.optimization
         factor = rate_factor(step, progress, warmup_steps=options.warmup_steps, decay_share=options.decay_share)
-        groups = [group for optimizer in self.optimizers for group in optimizer.param_groups]
-        for group, base in zip(groups, self.base_rates, strict=True):
-            group["lr"] = base * factor
-        batch = self._with_own_answers(batch, step, progress)
-        with self.precision:
-            loss, cross_entropy = self.loss(batch, self.structures[batch.shape])
+        loss, cross_entropy = self.loss(batch, self.structures[batch.shape])
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), options.max_grad_norm)
-        for optimizer in self.optimizers:
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-        if self.average is not None:
-            # During the first steps, the mean of them all: the initial weights are soon forgotten.
-            keep = min(self.config.optimization.average, step / (step + 1))
-            mine: list[Tensor] = list(self.model.parameters())
-            torch._foreach_lerp_(self.average, mine, 1 - keep)
+        self.optimizer.step(factor)
         return factor, cross_entropy
-
-    def _with_own_answers(self, batch: Batch, step: int, progress: float) -> Batch:
-        """`batch`, or the same with the model's own answers where it is the turn of such a batch."""
-        own = self.config.own_answers
-        drawn = random.Random(f"own-{self.config.seed}-{step}").random() < own.share
-        if not own.tokens or batch.shape.region or progress < own.since or not drawn:
-            return batch
-
-        def predict(draft: Batch, wanted: Tensor) -> Tensor:
-            with self.precision:
-                return self.loss.likeliest(draft, wanted, self.structures[batch.shape])
-
-        return with_own_answers(
-            batch,
-            predict,
-            own.tokens,
-            mask=self.tokenizer.mask,
-            end=self.tokenizer.end,
-            shift=self.config.model.logit_shift,
-        )
 
     def _held_out(self) -> dict[str, list[Batch]]:
         """Batches of held-out text, by the name of their losses; the same ones in every run."""
-        sampler = DocumentSampler(read_documents(self.config.held_out), self.config.languages)
-        holes = [shape for shape in self.config.shapes if not shape.region][-1:]
-        regions = [shape for shape in self.config.shapes if shape.region][-1:]
+        data, config = self.config.data, self.config
+        sampler = DocumentSampler(Shard(data / HELD_OUT, self.tokenizer), config.languages)
+        holes = [shape for shape in config.shapes if not shape.region][-1:]
+        regions = [shape for shape in config.shapes if shape.region][-1:]
         found = {"": self._few(sampler, holes)} if holes else {}
-        if regions and self.config.held_out_edits is not None:
-            edits = EditExamples.from_file(self.config.held_out_edits, self.tokenizer, self.config)
+        if regions:
+            edits = EditExamples(Shard(data / HELD_OUT_EDITS, self.tokenizer), self.tokenizer, config)
             found["edit_"] = self._few(sampler, regions, edits)
         return found
 
@@ -344,8 +273,8 @@ class _Run:
     def _measure(self, counters: Counters, held_out: dict[str, list[Batch]]) -> None:
         """Log the losses of held-out text, also those of the averaged weights."""
         self._log(counters, self._evaluate(held_out), held_out=True)
-        if self.average is not None:
-            with exchanged(self.model, self.average):
+        if self.config.optimization.average:
+            with self.optimizer.averaged():
                 self._log(counters, self._evaluate(held_out), held_out=True, average=True)
 
     def _evaluate(self, held_out: dict[str, list[Batch]]) -> dict[str, float]:
@@ -354,9 +283,7 @@ class _Run:
         for name, few in held_out.items():
             sums = torch.zeros(len(GROUPS), 2, device=self.device)
             for batch in few:
-                with self.precision:
-                    found = self.loss.measure(batch, self.structures[batch.shape])
-                sums += _group_sums(batch, found)
+                sums += _group_sums(batch, self.loss.measure(batch, self.structures[batch.shape]))
             losses |= {f"{name}{group}": loss for group, loss in _means(sums).items()}
         return losses
 
@@ -380,16 +307,16 @@ class _Run:
         self.console.print(" ".join(f"{name}={value}" for name, value in entry.items()))
 
     def _save(self, counters: Counters) -> None:
-        save_state(self.out, self.model, self.optimizers, counters, self.average)
+        save_state(self.out, self.optimizer.state, counters)
         self._export(self.out / "checkpoint")
-        if self.average is not None:
-            with exchanged(self.model, self.average):
+        if self.config.optimization.average:
+            with self.optimizer.averaged():
                 self._export(self.out / "average")
 
     def _export(self, folder: Path) -> None:
         save_checkpoint(self.model, folder, abilities=_abilities(self.config))
         if not (folder / "tokenizer.json").exists():
-            write_whole(folder / "tokenizer.json", self.config.tokenizer.read_bytes())
+            write_whole(folder / "tokenizer.json", (self.config.data / TOKENIZER).read_bytes())
 
 
 def _abilities(config: TrainConfig) -> dict[str, Any]:
@@ -412,21 +339,8 @@ def _check_same_tokenizer(checkpoint: Path, tokenizer: Path) -> None:
     theirs = checkpoint / "tokenizer.json"
     if theirs.is_file() and theirs.read_bytes() != tokenizer.read_bytes():
         raise TrainingConfigError(
-            f"{theirs} and {tokenizer} differ; to train the weights further, set `tokenizer` to the former"
+            f"{theirs} and {tokenizer} differ; to train the weights further, make the shards with the former"
         )
-
-
-def _tokenizer(config: TrainConfig, console: Console) -> Tokenizer:
-    if not config.tokenizer.is_file():
-        console.print(f"training a tokenizer of {config.model.vocab_size} tokens")
-        texts, characters = [], 0
-        for document in read_documents(config.corpus):
-            texts.append(document.text)
-            characters += len(document.text)
-            if characters > _TOKENIZER_CHARACTERS:
-                break
-        train_tokenizer(texts, config.tokenizer, vocab_size=config.model.vocab_size)
-    return Tokenizer.from_file(config.tokenizer)
 
 
 def _initialise(model: Transformer) -> None:
@@ -442,7 +356,7 @@ def _initialise(model: Transformer) -> None:
 
 def _group_sums(batch: Batch, cross_entropy: Tensor) -> Tensor:
     """[groups, 2]: the summed cross-entropy and the count of each part of the loss."""
-    members = torch.nn.functional.one_hot(batch.groups + 1, len(GROUPS) + 1)[:, 1:].float()
+    members = (batch.groups[:, None] == torch.arange(len(GROUPS), device=cross_entropy.device)).float()
     return torch.stack((members.T @ cross_entropy, members.sum(0)), dim=1)
 
 

@@ -20,7 +20,7 @@ from calomel.cli.page import page
 from calomel.cli.replay import replay
 from calomel.cli.serve import doctor, lsp, serve
 from calomel.cli.stats import stats
-from calomel.cli.train import corpus, edits, train
+from calomel.cli.train import corpus, edits, shards, train
 
 if TYPE_CHECKING:
     from calomel.cli.checks import Finding
@@ -131,7 +131,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("try")(tryout)
-for command in (fill, lsp, serve, page, doctor, replay, stats, corpus, edits, train, calibrate):
+for command in (fill, lsp, serve, page, doctor, replay, stats, corpus, edits, shards, train, calibrate):
     app.command()(command)
 for name, group in {"config": config, "editor": editor, "models": models, "bench": bench}.items():
     app.add_typer(group, name=name)
@@ -168,7 +168,7 @@ _VALUES: Final = {"int": "N", "float": "N", "str": "NAME", "list[str]": "NAME", 
 
 
 # Slow commands that report no progress, and print at the end or as they go.
-_SLOW: Final = frozenset({"fill", "doctor", "stats", "calibrate", "corpus", "edits", "models"})
+_SLOW: Final = frozenset({"fill", "doctor", "stats", "calibrate", "corpus", "edits", "shards", "models"})
 
 
 @app.callback(invoke_without_command=True)

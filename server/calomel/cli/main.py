@@ -25,7 +25,7 @@ _EXTRAS: Final = {
     "transformers": "gguf",
     "zstandard": "bench",
 }
-_TRAINING: Final = {"corpus", "edits", "train"}
+_TRAINING: Final = {"corpus", "edits", "shards", "train"}
 # Another server can have their model.
 _ASKING: Final = {"calibrate", "fill", "replay", "try"}
 

@@ -1,4 +1,4 @@
-"""The training commands: `calomel corpus`, `edits` and `train`."""
+"""The training commands: `calomel corpus`, `edits`, `shards` and `train`."""
 
 from __future__ import annotations
 
@@ -43,6 +43,20 @@ def edits(
     from calomel.training.edits.build import EditsConfig, build_edits
 
     build_edits(made_of(EditsConfig, given), report=print)
+
+
+def shards(
+    corpus: Annotated[Path, typer.Option(help="Output folder of `calomel corpus`.")],
+    out: Annotated[Path, typer.Option(help="Output folder.")],
+    edits: Annotated[Path | None, typer.Option(help="Output folder of `calomel edits`.")] = None,
+    tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json. Default: train one on the corpus.")] = None,
+    vocab_size: Annotated[int, typer.Option("--vocabulary", min=300, max=65536, help="Its size.")] = 8192,
+    tokens: Annotated[int, typer.Option(min=0, help="At most so many tokens of text; 0 for all.")] = 0,
+) -> None:
+    """Write a corpus and its editing sequences as tokens, which `calomel train` reads."""
+    from calomel.training.rendered import render
+
+    render(corpus, edits, out, tokenizer=tokenizer, vocab_size=vocab_size, tokens=tokens, report=print)
 
 
 def train(

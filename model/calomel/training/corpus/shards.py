@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from itertools import accumulate, islice
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeVar, cast
 
-import zstandard
 from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as FastTokenizer
 
@@ -56,23 +54,6 @@ def by_language(items: Iterable[Item], shares: Mapping[str, float]) -> tuple[dic
     if not found:
         raise CorpusError(f"no files in any of the configured languages: {', '.join(sorted(shares)) or 'all'}")
     return found, [shares.get(language, 1.0) for language in found]
-
-
-class DocumentSampler:
-    """Draws documents: first a language by its share, then a file by its length."""
-
-    def __init__(self, documents: Iterable[Document], shares: Mapping[str, float]) -> None:
-        self._files, self._shares = by_language(documents, shares)
-        self._lengths = {
-            language: list(accumulate(len(document.text) for document in files))
-            for language, files in self._files.items()
-        }
-
-    def draw(self, rng: random.Random) -> Document:
-        """A document; long ones are drawn more often, as more windows fit into them."""
-        language = rng.choices(list(self._files), self._shares)[0]
-        lengths = self._lengths[language]
-        return rng.choices(self._files[language], cum_weights=lengths)[0]
 
 
 def train_tokenizer(texts: Iterable[str], path: Path, *, vocab_size: int) -> Tokenizer:
@@ -140,6 +121,8 @@ def read_shard(path: Path) -> Iterator[SourceFile]:
 
 def write_lines(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
     """Write objects as compressed JSON lines; the file appears whole or not at all."""
+    import zstandard  # a machine that only trains has none
+
     packed = io.BytesIO()
     with zstandard.ZstdCompressor(COMPRESSION_LEVEL).stream_writer(packed, closefd=False) as stream:
         for entry in entries:
@@ -152,6 +135,8 @@ def read_lines(path: Path, maker: str) -> Iterator[dict[str, Any]]:
 
     Raises CorpusError, which names the command `maker`, if there is no such file.
     """
+    import zstandard
+
     if not path.is_file():
         raise CorpusError(f"{path} does not exist; `{maker}` makes it")
     with path.open("rb") as raw:

@@ -26,8 +26,8 @@ from calomel.training.corpus.repositories import (
     read_repository,
 )
 from calomel.training.corpus.shards import CorpusError, Summary, read_shard
-from calomel.training.edits.histories import COMMIT, FileChange, Teller
-from calomel.training.edits.story import LANGUAGES, Story, write_stories
+from calomel.training.edits.histories import FileChange, Teller
+from calomel.training.edits.story import COMMIT, LANGUAGES, Story, write_stories
 
 _log = logging.getLogger(__name__)
 

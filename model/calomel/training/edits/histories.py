@@ -20,7 +20,7 @@ from calomel.training.corpus.cleaning import LANGUAGES, language_of, path_fault,
 from calomel.training.corpus.licenses import header_fault
 from calomel.training.corpus.packages import ArchiveError
 from calomel.training.corpus.repositories import git, objects
-from calomel.training.edits.story import WORDS, Source, Story, crop, story_of
+from calomel.training.edits.story import COMMIT, WORDS, Source, Story, crop, story_of
 
 # Percent. Less similar lines were not made from one another.
 ALIKE = 50.0
@@ -181,7 +181,6 @@ def _defined(text: str) -> Iterator[str]:
         yield from _PARAMETER.findall(parameters)
 
 
-COMMIT = "commit"
 # A file changed in more places, or in more of its characters, was rewritten: it has no single intent left.
 MAX_FILE_HUNKS = 120
 MAX_CHANGED = 0.6

@@ -11,13 +11,13 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from calomel.code.languages import grammar_of
-from calomel.code.trees import parse
 from calomel.prompts.parts import Edit, edited
 from calomel.training.corpus.shards import read_lines, write_lines
 
 WORDS: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 
+# The kind of stories that commits tell.
+COMMIT: Final = "commit"
 LANGUAGES: Final = ("python", "typescript", "javascript", "go", "rust")
 # No file that a person edits takes longer to parse.
 _SECONDS: Final = 60.0
@@ -46,6 +46,9 @@ class Source:
     @cached_property
     def has_error(self) -> bool:
         """Whether the parser had to guess anywhere."""
+        from calomel.code.languages import grammar_of  # a machine that only trains has no parsers
+        from calomel.code.trees import parse
+
         tsx = PurePosixPath(self.path).suffix.lower() == ".tsx"
         tree = parse(self.text, grammar_of("typescriptreact" if tsx else self.language), _SECONDS)
         return tree is None or tree.root_node.has_error
