@@ -143,7 +143,17 @@ def test_a_log_is_replayed_to_a_table_json_and_html(
     run: Runner, trace: Path, tmp_path: Path, model: list[ReplayOptions]
 ) -> None:
     done = run(
-        "replay", trace, "--latency", "50", "--seed", "3", "--json", tmp_path / "a.json", "--html", tmp_path / "a.html"
+        "replay",
+        trace,
+        "--latency",
+        "50",
+        "--seed",
+        "3",
+        "--details",
+        "--json",
+        tmp_path / "a.json",
+        "--html",
+        tmp_path / "a.html",
     )
     assert done.status == 0, done.err
     assert "characters saved per opportunity" in done.out
