@@ -14,7 +14,7 @@ from calomel.server.settings import load
 from calomel.server.upstream import upstream_of
 
 NAME = "desktop.lan"
-OF_EDITORS, OF_SERVE = (f'allow_http = ["{NAME}"] under [{table}]' for table in ("server", "serve"))
+OF_EDITORS, OF_SERVE = (f'allow_http = ["{NAME}"] under [{table}]' for table in ("backend", "serve"))
 
 
 @pytest.fixture
@@ -33,16 +33,16 @@ def listed(home: Path, table: str, more: str = "") -> None:
 @pytest.mark.parametrize("command", [("fill", "a.py", "--at", "1:5"), ("models", "use")], ids=" ".join)
 def test_commands_send_where_editors_may(run: Runner, home: Path, desktop: str, command: tuple[str, ...]) -> None:
     listed(home, "serve")
-    configured(home.parent, "calomel.toml", f'[server]\nallow_http = ["{NAME}"]\n')
+    configured(home.parent, "calomel.toml", f'[backend]\nallow_http = ["{NAME}"]\n')
     refused = run(*command, "--upstream", desktop)
     assert refused.status != 0
     assert OF_EDITORS in refused.err
-    listed(home, "server")
+    listed(home, "backend")
     assert run(*command, "--upstream", desktop).status == 0
 
 
 def test_a_server_sends_where_its_own_table_says(home: Path, desktop: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed(home, "server")
+    listed(home, "backend")
     with pytest.raises(StartError) as refused:
         load({"upstream": desktop})
     assert OF_SERVE in str(refused.value)
@@ -57,11 +57,11 @@ def test_a_server_sends_where_its_own_table_says(home: Path, desktop: str, monke
 
 def test_the_doctor_asks_where_each_table_says(run: Runner, home: Path, desktop: str) -> None:
     lines = f'upstream = "{desktop}"\n'
-    configured(home, "calomel/calomel.toml", f"[serve]\n{lines}[server]\n{lines}")
+    configured(home, "calomel/calomel.toml", f"[serve]\n{lines}[backend]\n{lines}")
     refused = run("doctor").out
     assert OF_EDITORS in refused
     assert OF_SERVE in refused
-    listed(home, "serve", f'{lines}[server]\nallow_http = ["{NAME}"]\n{lines}')
+    listed(home, "serve", f'{lines}[backend]\nallow_http = ["{NAME}"]\n{lines}')
     done = run("doctor").out
     assert "unencrypted" not in done
     assert f"llama.cpp at {desktop}" in done

@@ -20,7 +20,7 @@ FILE = """# mine\r
 [suggest]
 aggressiveness = "quiet" # shh
 
-[server] # where it runs
+[backend] # where it runs
 device = "cuda"
 \tmodel = 'other'   # the best one
 upstream_key_file = "/k"
@@ -80,7 +80,7 @@ def test_the_choice_is_all_that_changes_in_the_file(run: Runner, home: Path, min
 def test_a_file_that_is_not_there_is_written_for_its_owner_alone(run: Runner, home: Path) -> None:
     done = run("models", "use", "nano")
     path = home / ".config/calomel/calomel.toml"
-    assert text(home) == '[server]\nmodel = "nano"\n'
+    assert text(home) == '[backend]\nmodel = "nano"\n'
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert f"nano is the model for all editors, in {path}." in done.out
 
@@ -88,17 +88,17 @@ def test_a_file_that_is_not_there_is_written_for_its_owner_alone(run: Runner, ho
 @pytest.mark.parametrize(
     "written",
     [
-        'server.model = "x"\n',
+        'backend.model = "x"\n',
         'server = { model = "x" }\n',
-        '[server]\nmodel = """\nx"""\n',
-        '[server]\n"mod\\u0065l" = "x"\n',
+        '[backend]\nmodel = """\nx"""\n',
+        '[backend]\n"mod\\u0065l" = "x"\n',
     ],
 )
 def test_a_file_in_another_form_is_left_and_the_line_is_told(run: Runner, home: Path, written: str) -> None:
     configured(home, "calomel/calomel.toml", written)
     done = run("models", "use", "nano")
     assert (done.status, text(home)) == (2, written)
-    assert 'try: write this there, under [server]: model = "nano"' in done.err
+    assert 'try: write this there, under [backend]: model = "nano"' in done.err
 
 
 def test_a_file_with_a_mistake_is_left(run: Runner, home: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_path_becomes_a_whole_one_and_a_name_stays(
     shutil.copytree(nano_path(), home / "here")
     for given, written in ((mine, mine), ("./here", str(home / "here")), ("here", str(home / "here"))):
         assert run("models", "use", given).status == 0
-        assert load_settings(user_toml=home / ".config/calomel/calomel.toml")[0].server.model == Path(written)
+        assert load_settings(user_toml=home / ".config/calomel/calomel.toml")[0].backend.model == Path(written)
 
 
 def test_gguf_files_of_others_are_chosen_by_their_names(run: Runner, home: Path) -> None:
@@ -127,7 +127,7 @@ def test_gguf_files_of_others_are_chosen_by_their_names(run: Runner, home: Path)
     for name in ("coder:1b", "me/small", str(blob)):
         done = run("models", "use", name)
         assert done.status == 0, done.err
-        assert text(home) == f'[server]\nmodel = "{name}"\n'
+        assert text(home) == f'[backend]\nmodel = "{name}"\n'
     refused = run("models", "use", "nobody")
     assert (refused.status, refused.err) == (
         2, "error: found no model nobody\ntry: one of nano, coder:1b, me/small, or a path\n",
@@ -154,7 +154,7 @@ def test_a_server_is_chosen_with_one_of_its_models(run: Runner, home: Path) -> N
         assert "mine:7b" in wrong.err
         assert not (home / ".config/calomel").exists()
         done = run("models", "use", "--upstream", url, "mine:7b")
-    assert text(home) == f'[server]\nupstream = "{url}"\nupstream_model = "mine:7b"\n'
+    assert text(home) == f'[backend]\nupstream = "{url}"\nupstream_model = "mine:7b"\n'
     assert f"mine:7b at {url} is the model for all editors" in done.out
 
 
@@ -163,20 +163,26 @@ def test_the_key_of_a_server_stays_as_long_as_its_address(run: Runner, home: Pat
     (home / "key").chmod(0o600)
     key = f'upstream_key_file = "{home / "key"}"\n'
     with served(llama_cpp(Play(tokens=("a",)))) as url:
-        configured(home, "calomel/calomel.toml", f'[server]\nupstream = "{url}"\n{key}upstream_fim = "qwen"\n')
+        configured(home, "calomel/calomel.toml", f'[backend]\nupstream = "{url}"\n{key}upstream_fim = "qwen"\n')
         assert run("models", "use", "--upstream", url).status == 0
-        assert text(home) == f'[server]\nupstream = "{url}"\n{key}'
+        assert text(home) == f'[backend]\nupstream = "{url}"\n{key}'
     play = Play(tokens=("a",), key="k")
     with served(llama_cpp(play)) as url:
         assert run("models", "use", "--upstream", url).status == 2
         for _ in range(2):
             assert run("models", "use", "--upstream", url, "--upstream-key-file", "key").status == 0
-        assert text(home) == f'[server]\nupstream = "{url}"\n{key}'
+        assert text(home) == f'[backend]\nupstream = "{url}"\n{key}'
     silent = run("models", "use", "--upstream", NOBODY)
-    assert text(home) == f'[server]\nupstream = "{NOBODY}"\n'
+    assert text(home) == f'[backend]\nupstream = "{NOBODY}"\n'
     assert "It does not answer now: " in silent.out
     assert run("models", "use", "--upstream", "http://u:s3cret@127.0.0.1:9").status == 2
     assert "s3cret" not in text(home)
+
+
+def test_a_table_by_its_earlier_name_is_renamed(run: Runner, home: Path) -> None:
+    configured(home, "calomel/calomel.toml", '[server]  # mine\nthreads = 2\nmodel = "x"\n')
+    assert run("models", "use", "nano").status == 0
+    assert text(home) == '[backend]  # mine\nthreads = 2\nmodel = "nano"\n'
 
 
 def in_vs_code(home: Path, **settings: str) -> Path:
@@ -193,7 +199,7 @@ def test_editors_whose_own_settings_win_are_named(run: Runner, home: Path) -> No
         "Code/User/settings.json",
         f"""{{
         // mine
-        "calomel.server.upstream": "{NOBODY}", "calomel.server.upstreamModel": "m", "calomel.server.threads": 2,
+        "calomel.backend.upstream": "{NOBODY}", "calomel.backend.upstreamModel": "m", "calomel.backend.threads": 2,
     }}""",
     )
     configured(home, "Cursor/User/settings.json", '{"calomel.suggest.enabled": true}')
@@ -205,11 +211,11 @@ def test_editors_whose_own_settings_win_are_named(run: Runner, home: Path) -> No
     told = asks(run("models", "use", "nano"))
     assert told == [
         (
-            f"VS Code does not follow (it asks m at {NOBODY}): remove calomel.server.upstream, "
-            f"calomel.server.upstreamModel from {path}"
+            f"VS Code does not follow (it asks m at {NOBODY}): remove calomel.backend.upstream, "
+            f"calomel.backend.upstreamModel from {path}"
         ),
         f"Neovim does not follow (it asks other): that was chosen with :CalomelModel; to undo it: rm {kept}",
-        f"Neovim does not follow: remove the model from settings.server in {lua}, unless it is the same",
+        f"Neovim does not follow: remove the model from settings.backend in {lua}, unless it is the same",
         (
             f"Zed does not follow: it asks `calomel serve`: set model under [serve] in "
             f"{home}/.config/calomel/calomel.toml, or use --model"
@@ -221,7 +227,7 @@ def test_the_list_marks_the_choice_and_says_what_runs_each(run: Runner, home: Pa
     pytest.importorskip("xllamacpp", reason="pip install xllamacpp")
     packed(home / ".lmstudio/models/me/small/small.gguf")
     packed(models_folder() / "brought" / "a.gguf")
-    in_vs_code(home, **{"server.model": "elsewhere"})
+    in_vs_code(home, **{"backend.model": "elsewhere"})
     assert run("models", "use", mine).status == 0
     lines = run("models", "list").out.splitlines()
     rows = [line.split("  ") for line in lines[:4]]
@@ -231,17 +237,17 @@ def test_the_list_marks_the_choice_and_says_what_runs_each(run: Runner, home: Pa
         ["*", "mine", "12 MiB", "calomel", "own engine", "models folder"],
         ["me/small", "0 MiB", "GGUF", "llama.cpp", "LM Studio"],
     ]
-    assert lines[-1].startswith("VS Code does not follow (it asks elsewhere): remove calomel.server.model from ")
+    assert lines[-1].startswith("VS Code does not follow (it asks elsewhere): remove calomel.backend.model from ")
     assert run("models", "use", "--upstream", NOBODY).status == 0
     assert f"*  the model at {NOBODY}" in run("models", "list").out
 
 
 def test_a_model_for_next_edits_leaves_the_one_for_text_alone(run: Runner, home: Path, mine: str) -> None:
-    configured(home, "calomel/calomel.toml", '[server]\nupstream = "http://127.0.0.1:9"\nupstream_key_file = "/k"\n')
+    configured(home, "calomel/calomel.toml", '[backend]\nupstream = "http://127.0.0.1:9"\nupstream_key_file = "/k"\n')
     done = run("models", "use", mine, "--edits")
     assert done.status == 0
     assert f"the model at {NOBODY}, and mine for next edits, are the models for all editors" in done.out
-    written = f'[server]\nedit_model = "mine"\nupstream = "{NOBODY}"\nupstream_key_file = "/k"\n'
+    written = f'[backend]\nedit_model = "mine"\nupstream = "{NOBODY}"\nupstream_key_file = "/k"\n'
     assert text(home) == written
     listed = run("models", "list").out
     assert [line.split()[0] for line in listed.splitlines() if " mine " in line] == ["e"]
@@ -251,7 +257,7 @@ def test_a_model_for_next_edits_leaves_the_one_for_text_alone(run: Runner, home:
         edits = f'edit_upstream = "{url}"\nedit_upstream_model = "b:1b"\n'
         assert text(home) == written.replace('edit_model = "mine"\n', edits)
     assert "is the model for all editors" in run("models", "use", "nano").out
-    assert text(home) == '[server]\nmodel = "nano"\n'
+    assert text(home) == '[backend]\nmodel = "nano"\n'
 
 
 def test_the_model_for_next_edits_is_not_removed(run: Runner, home: Path) -> None:

@@ -44,7 +44,7 @@ def asked(play: Play) -> set[str]:
 
 def chosen(home: Path, **settings: str) -> None:
     lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
-    configured(home, "calomel/calomel.toml", f"[server]\n{lines}")
+    configured(home, "calomel/calomel.toml", f"[backend]\n{lines}")
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_model_of_this_machine_is_opened_as_the_settings_say(
     run: Runner, home: Path, source: Path, filler: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("calomel.cli.device_checks.problem_of", lambda _: None)
-    configured(home, "calomel/calomel.toml", f'[server]\nmodel = "{nano_path()}"\ndevice = "cuda"\nthreads = 3\n')
+    configured(home, "calomel/calomel.toml", f'[backend]\nmodel = "{nano_path()}"\ndevice = "cuda"\nthreads = 3\n')
     fill = ("fill", source, "--at", "2:12", "--json")
     assert run(*fill).status == 0
     assert run(*fill, "--device", "cpu").status == 0
@@ -114,7 +114,7 @@ def test_a_model_of_this_machine_is_opened_as_the_settings_say(
         ({}, ("--model", "nano", "--upstream", "http://127.0.0.1:9"), "--model and --upstream are both given"),
         ({}, ("--upstream-model", "a"), "--upstream-model needs the address of its server\ntry: add --upstream URL"),
         ({}, ("--model", "nobody"), "--model nobody: found no model nobody"),
-        ({"model": "nobody"}, (), "server.model: found no model nobody"),
+        ({"model": "nobody"}, (), "backend.model: found no model nobody"),
         ({"url": "http://127.0.0.1:9"}, (), "which this command cannot ask\ntry: --model, or --upstream"),
     ],
 )
@@ -136,9 +136,9 @@ def test_a_mistake_in_the_settings_is_told(run: Runner, home: Path, source: Path
 
 
 def test_the_device_is_written_with_the_choice(run: Runner, home: Path) -> None:
-    configured(home, "calomel/calomel.toml", '[server]\ndevice = "cpu"  # mine\n')
+    configured(home, "calomel/calomel.toml", '[backend]\ndevice = "cpu"  # mine\n')
     path = home / ".config/calomel/calomel.toml"
     assert run("models", "use", "nano", "--device", "cuda").status == 0
-    assert path.read_text() == '[server]\nmodel = "nano"\ndevice = "cuda"  # mine\n'
+    assert path.read_text() == '[backend]\nmodel = "nano"\ndevice = "cuda"  # mine\n'
     assert run("models", "use", "nano").status == 0
-    assert path.read_text() == '[server]\nmodel = "nano"\ndevice = "cuda"  # mine\n'
+    assert path.read_text() == '[backend]\nmodel = "nano"\ndevice = "cuda"  # mine\n'

@@ -185,13 +185,13 @@ OFF_IN_VSCODE = '{"calomel.path": "/x", "calomel.editor.hints": true, "calomel.s
 # The settings, what is asked about, the exit status, and parts of the one line that is not `ok`.
 FOUND: dict[str, tuple[str, str, tuple[str, ...], int, tuple[str, ...]]] = {
     "a server that is stopped": (
-        OWN, '[server]\nurl = "http://127.0.0.1:9"', (), 1,
-        ("fail  editors' model: no server answers at http://127.0.0.1:9 (server.url in calomel.toml)",
+        OWN, '[backend]\nurl = "http://127.0.0.1:9"', (), 1,
+        ("fail  editors' model: no server answers at http://127.0.0.1:9 (backend.url in calomel.toml)",
          "start it (calomel serve)"),
     ),
     "a model that is missing": (
-        OWN, '[server]\nmodel = "/nowhere"', (), 1,
-        ("fail  editors' model: /nowhere/config.json does not exist", "(server.model in calomel.toml)"),
+        OWN, '[backend]\nmodel = "/nowhere"', (), 1,
+        ("fail  editors' model: /nowhere/config.json does not exist", "(backend.model in calomel.toml)"),
     ),
     "a file that is ignored": (
         OWN, "", (".env",), 0,
@@ -212,8 +212,8 @@ FOUND: dict[str, tuple[str, str, tuple[str, ...], int, tuple[str, ...]]] = {
         ("A pattern in privacy.ignore excludes this file (*.sql).",),
     ),
     "a server that VS Code names": (
-        VSCODE, '{"calomel.server.url": "http://127.0.0.1:9", "calomel.server.idleMinutes": 5}', (), 1,
-        ("fail  editors' model: no server answers at http://127.0.0.1:9 (server.url in VS Code)",),
+        VSCODE, '{"calomel.backend.url": "http://127.0.0.1:9", "calomel.backend.idleMinutes": 5}', (), 1,
+        ("fail  editors' model: no server answers at http://127.0.0.1:9 (backend.url in VS Code)",),
     ),
     "a language that is off in VS Code": (VSCODE, OFF_IN_VSCODE, ("a.go",), 0, ("(go, in VS Code)",)),
 }  # fmt: skip
@@ -241,25 +241,25 @@ def test_why_nothing_is_suggested_is_said_in_one_line_with_what_to_do(
 
 def test_an_upstream_of_the_editors_is_asked(run: Runner, home: Path) -> None:
     with served(ollama(Play())) as url:
-        configured(home, OWN, f'[server]\nupstream = "{url}"')
+        configured(home, OWN, f'[backend]\nupstream = "{url}"')
         well = run("doctor")
     status, (dead,) = said(run)[0], [line for line in said(run)[1] if "editors' model" in line]
     assert well.status == 0
-    assert f" through Ollama at {url} (server.upstream in calomel.toml)\n" in well.out
+    assert f" through Ollama at {url} (backend.upstream in calomel.toml)\n" in well.out
     assert status == 1
     assert dead.startswith(f"fail  editors' model: no server answers at {url}: start it, or correct upstream")
-    assert dead.endswith("→ start that server, or remove server.upstream")
+    assert dead.endswith("→ start that server, or remove backend.upstream")
 
 
 def test_a_second_model_for_edits_is_asked_too(run: Runner, home: Path) -> None:
     with served(ollama(Play())) as url:
-        configured(home, OWN, f'[server]\nupstream = "{url}"\nedit_upstream = "http://127.0.0.1:9"')
+        configured(home, OWN, f'[backend]\nupstream = "{url}"\nedit_upstream = "http://127.0.0.1:9"')
         lines = run("doctor").out.splitlines()
     (text,) = [line for line in lines if "editors' model:" in line]
     (edits,) = [line for line in lines if "editors' model for edits:" in line]
     assert text.startswith("ok")
     assert edits.startswith("fail  editors' model for edits: no server answers at http://127.0.0.1:9: start it")
-    assert edits.endswith("(server.edit_upstream in calomel.toml)")
+    assert edits.endswith("(backend.edit_upstream in calomel.toml)")
 
 
 def test_a_language_that_is_off_leaves_the_others_on(run: Runner, home: Path) -> None:
@@ -273,7 +273,7 @@ def test_a_port_that_another_program_has(run: Runner, home: Path, monkeypatch: p
     with another_program(NO_HTTP) as url:
         port = url.rpartition(":")[2]
         monkeypatch.setenv("CALOMEL_PORT", port)
-        configured(home, "calomel/calomel.toml", f'[server]\nurl = "{url}"')
+        configured(home, "calomel/calomel.toml", f'[backend]\nurl = "{url}"')
         status, (taken, asked) = said(run)
     assert status == 1
     assert taken.startswith(f"fail  port: 127.0.0.1 port {port}: Address already in use → another program uses it")
@@ -282,11 +282,11 @@ def test_a_port_that_another_program_has(run: Runner, home: Path, monkeypatch: p
 
 def test_a_wrong_token(run: Runner, home: Path) -> None:
     with another_program(REFUSED) as url:
-        configured(home, "calomel/calomel.toml", f'[server]\nurl = "{url}"\ntoken = "s3cret"').chmod(0o600)
+        configured(home, "calomel/calomel.toml", f'[backend]\nurl = "{url}"\ntoken = "s3cret"').chmod(0o600)
         status, (line,) = said(run)
     assert status == 1
     assert "fail  editors' model: the server does not accept the token" in line
-    assert "server.token_file" in line
+    assert "backend.token_file" in line
     assert "s3cret" not in line
 
 

@@ -113,13 +113,13 @@ def test_every_unknown_name_is_said_with_the_one_it_resembles(
     doctor: Callable[[], Run], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = {table: {f"{each.name}x": 1 for each in fields(kind)} for table, kind in SCHEMAS.items()}
-    configured(home, "calomel/calomel.toml", toml({**tables, "srever": {"url": "x"}}))
+    configured(home, "calomel/calomel.toml", toml({**tables, "bakcend": {"url": "x"}}))
     (home / "project" / "calomel.toml").write_text(toml({**{name: tables[name] for name in TABLES}, "serve": {}}))
     monkeypatch.setenv("CALOMEL_PROT", "1")
     done = doctor()
     for table, values in tables.items():
         assert [name for name in values if f": {table}.{name}: unknown; did you mean " not in done.out] == []
-    assert "calomel.toml: srever: unknown; did you mean server?" in done.out
+    assert "calomel.toml: bakcend: unknown; did you mean backend?" in done.out
     assert "the workspace's calomel.toml: serve: belongs in your own calomel.toml" in done.out
 
 
@@ -146,22 +146,22 @@ def test_a_missing_file_of_the_server_is_named(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ('url = "http://127.0.0.1:9"\ntoken_file = "/nowhere/t"', "server.token_file /nowhere/t does not exist"),
+        ('url = "http://127.0.0.1:9"\ntoken_file = "/nowhere/t"', "backend.token_file /nowhere/t does not exist"),
         ('upstream = "http://127.0.0.1:9"\nupstream_key_file = "/nowhere/k"', "the key file /nowhere/k does not exist"),
         ('model = "/nowhere/m"', "/nowhere/m/config.json does not exist"),
         ('model = "nobody/has-it"', "found no model nobody/has-it"),
         ('model = "m.gguf"', "m.gguf"),
-        ('upstream = "http://127.0.0.1:9"\nmodel = "x"', "server.model and server.upstream are both set"),
+        ('upstream = "http://127.0.0.1:9"\nmodel = "x"', "backend.model and backend.upstream are both set"),
         ('url = "http://example.com"', "would send your code unencrypted"),
-        ('url = "no address"', "server.url is not an address such as"),
-        ('upstream = "ftp://127.0.0.1"', "server.upstream is not an address such as"),
-        ('url = "http://127.0.0.1:9"', "no server answers at http://127.0.0.1:9 (server.url in calomel.toml)"),
+        ('url = "no address"', "backend.url is not an address such as"),
+        ('upstream = "ftp://127.0.0.1"', "backend.upstream is not an address such as"),
+        ('url = "http://127.0.0.1:9"', "no server answers at http://127.0.0.1:9 (backend.url in calomel.toml)"),
         ('upstream = "http://127.0.0.1:9"', "no server answers at http://127.0.0.1:9"),
-        ('upstream = "http://[::1"', "server.upstream is not an address such as"),
+        ('upstream = "http://[::1"', "backend.upstream is not an address such as"),
     ],
 )
 def test_a_model_that_editors_cannot_ask_fails(doctor: Callable[[], Run], home: Path, text: str, told: str) -> None:
-    configured(home, "calomel/calomel.toml", f"[server]\n{text}\n")
+    configured(home, "calomel/calomel.toml", f"[backend]\n{text}\n")
     done = doctor()
     assert done.status == 1
     (line,) = [line for line in done.out.splitlines() if line.startswith("fail  editors' model: ")]
@@ -199,12 +199,12 @@ def test_no_secret_is_printed(doctor: Callable[[], Run], home: Path, monkeypatch
     text = toml(
         {
             "serve": {"token": "s3cret-1\n", "upstream": "http://u:s3cret-2@127.0.0.1:9", "upstream_key": "s3cret-3"},
-            "server": {"url": "http://u:s3cret-4@127.0.0.1:9/?key=s3cret-5", "token": "s3cret-6"},
+            "backend": {"url": "http://u:s3cret-4@127.0.0.1:9/?key=s3cret-5", "token": "s3cret-6"},
         }
     )
     configured(home, "calomel/calomel.toml", text).chmod(0o600)
     monkeypatch.setenv("CALOMEL_UPSTREAM_KEY", "s3cret-7 é")
-    configured(home, "Code/User/settings.json", '{"calomel.server.url": "http://u:s3cret-8@127.0.0.1:9"}')
+    configured(home, "Code/User/settings.json", '{"calomel.backend.url": "http://u:s3cret-8@127.0.0.1:9"}')
     done = doctor()
     assert done.status == 1
     assert "s3cret" not in done.out
@@ -220,7 +220,7 @@ def test_an_upstream_that_lists_a_model_and_has_no_answer_fails(
     with served(ollama(play)) as url:
         path = home / "XDG_CONFIG_HOME" / "calomel" / "calomel.toml"
         path.parent.mkdir(parents=True)
-        path.write_text(f'[server]\nupstream = "{url}"\n')
+        path.write_text(f'[backend]\nupstream = "{url}"\n')
         assert "fail" not in doctor().out
         play.failing = dict.fromkeys(("/api/generate", "/api/chat"), (500, {}))
         done = doctor()
@@ -274,7 +274,7 @@ def test_a_device_that_does_not_work_is_named_with_the_command_that_mends_it(
     monkeypatch.setattr(torch.version, "cuda", built)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
     monkeypatch.setattr(torch, "zeros", broken)
-    configured(home, "calomel/calomel.toml", toml({"serve": {"device": device}, "server": {"device": device}}))
+    configured(home, "calomel/calomel.toml", toml({"serve": {"device": device}, "backend": {"device": device}}))
     done = doctor()
     command = advice.format(
         pip=f"{sys.executable} -m pip install", index="--index-url https://download.pytorch.org/whl/"

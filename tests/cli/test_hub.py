@@ -41,7 +41,7 @@ def test_one_file_is_fetched_and_chosen(run: Runner, home: Path, hub: Hub, words
     assert hub.tokens == {None}
     pytest.importorskip("xllamacpp", reason="pip install xllamacpp")
     assert run("models", "use", "me/small").status == 0
-    assert '[server]\nmodel = "me/small"\n' in (home / ".config/calomel/calomel.toml").read_text()
+    assert '[backend]\nmodel = "me/small"\n' in (home / ".config/calomel/calomel.toml").read_text()
     assert "llama.cpp" in next(line for line in run("models", "list").out.splitlines() if line.startswith("*"))
 
 
@@ -86,7 +86,7 @@ def test_a_fetched_file_is_chosen_at_once_with_its_device(run: Runner, home: Pat
     assert run("models", "fetch", "me/small:q8_0", "--device", "mps").status == 2
     done = run("models", "fetch", "me/small:q8_0", "--use", "--device", "mps")
     assert (done.status, done.err) == (0, "")
-    assert (home / ".config/calomel/calomel.toml").read_text() == '[server]\nmodel = "me--small"\ndevice = "mps"\n'
+    assert (home / ".config/calomel/calomel.toml").read_text() == '[backend]\nmodel = "me--small"\ndevice = "mps"\n'
     assert "me--small is the model for all editors" in done.out
 
 

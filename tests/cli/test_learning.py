@@ -202,7 +202,12 @@ def document(run: Runner, used: Path) -> Document:
 
 
 def test_it_prints_what_became_of_suggestions(run: Runner, used: Path) -> None:
-    out = run("stats", "--log", used).out
+    said = " ".join(run("stats", "--log", used).out.split())
+    assert said.startswith(
+        "So far you saw 6 suggestions and accepted 4 (67%), which saved 40 characters. "
+        "Calomel hid 7 more, of which you then typed 1 by hand."
+    )
+    out = run("stats", "--log", used, "--details").out.partition("\n\n")[2]
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.strip()}
     assert rows["shown"] == ["6"]
     assert re.search(r"^ +accepted +4 +67 \[", out, re.MULTILINE)

@@ -206,11 +206,11 @@ def test_a_model_that_editors_ask_is_not_removed(run: Runner, hub: SimpleNamespa
     settings.parent.mkdir(parents=True)
     theirs.parent.mkdir(parents=True)
     for name in ("me--small", "me/small", str(models_folder() / "me--small")):
-        settings.write_text(f'[server]\nmodel = "{name}"\n')
+        settings.write_text(f'[backend]\nmodel = "{name}"\n')
         refused = run("models", "remove", "me/small", "--yes")
         assert (refused.status, "is the model for all editors" in refused.err) == (2, True)
     settings.unlink()
-    theirs.write_text('{"calomel.server.model": "me--small"}')
+    theirs.write_text('{"calomel.backend.model": "me--small"}')
     assert "me/small is the model of VS Code" in run("models", "remove", "me/small", "--yes").err
     assert (models_folder() / "me--small").is_dir()
 

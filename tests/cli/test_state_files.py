@@ -20,7 +20,7 @@ from calomel.selectivity.record import Records
 from calomel.server import tokens
 from calomel.server.errors import StartError
 from calomel.suggest.outcome_log import each_record
-from calomel.workspace.settings import ServerSettings
+from calomel.workspace.settings import BackendSettings
 
 
 def sparse(path: Path) -> None:
@@ -83,5 +83,5 @@ def test_an_engine_is_looked_for_past_a_runtime_file_that_is_none(run: Runner, h
     KINDS[kind](path)
     if kind not in {"folder", "loop"}:
         path.chmod(0o600)
-    assert find(ServerSettings()) is None
+    assert find(BackendSettings()) is None
     assert f"{path}" in run("doctor").out

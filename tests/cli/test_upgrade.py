@@ -30,7 +30,7 @@ def _older(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings, records, a fit, outcomes and the file of a server that runs."""
     monkeypatch.setenv("CALOMEL_PORT", "0")
     monkeypatch.setattr(checks, "measured", lambda _: Pace(0.3, 0.05, 2048))
-    configured(home, "calomel/calomel.toml", '[server]\nquantize = "int4"\n\n[suggest]\naggressiveness = "eager"\n')
+    configured(home, "calomel/calomel.toml", '[backend]\nquantize = "int4"\n\n[suggest]\naggressiveness = "eager"\n')
     row = {"shown": 9.0, "accepted": 3.0, "shifts": {"bias": 0.25}, "worth": {"bias": 2.0}, "usual": {"bias": 1.0}}
     sources = {f"edit:rule:{maker}": {**row, "title": maker} for maker in GONE}
     records_path().parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def _older(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_setting_that_does_nothing_any_more_is_named_with_what_is_left(run: Runner, home: Path) -> None:
     told = run("doctor").out
-    assert "calomel.toml: server.quantize: must be int8" in told
+    assert "calomel.toml: backend.quantize: must be int8" in told
     assert "runtime file" in told
     assert run("config", "show").status == 0
 

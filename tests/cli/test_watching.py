@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -142,7 +143,17 @@ def test_a_log_is_replayed_to_a_table_json_and_html(
     run: Runner, trace: Path, tmp_path: Path, model: list[ReplayOptions]
 ) -> None:
     done = run(
-        "replay", trace, "--latency", "50", "--seed", "3", "--json", tmp_path / "a.json", "--html", tmp_path / "a.html"
+        "replay",
+        trace,
+        "--latency",
+        "50",
+        "--seed",
+        "3",
+        "--details",
+        "--json",
+        tmp_path / "a.json",
+        "--html",
+        tmp_path / "a.html",
     )
     assert done.status == 0, done.err
     assert "characters saved per opportunity" in done.out
@@ -156,10 +167,24 @@ def test_a_log_is_replayed_to_a_table_json_and_html(
 
 def test_two_runs_are_compared(run: Runner, trace: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
-        assert run("replay", trace, "--latency", "50", "--json", tmp_path / f"{name}.json").status == 0
+        assert run("replay", trace, "--latency", "50", "--json", tmp_path / f"{name}.json", "--details").status == 0
     done = run("replay", "--compare", tmp_path / "a.json", tmp_path / "b.json")
     assert done.status == 0, done.err
     assert "2 opportunities in both" in " ".join(done.out.split())
+
+
+def test_a_person_reads_one_sentence_and_the_rest_on_request(run: Runner, trace: Path) -> None:
+    said = run("replay", trace, "--latency", "50", "--no-resume").out
+    assert said.startswith("At 2 pauses you would have seen ")
+    assert " accepted 1" in said
+    assert said.endswith("--details prints every figure.\n")
+    figures = run("replay", trace, "--latency", "50", "--no-resume", "--details").out
+    assert "Sources of suggestions" in figures
+
+
+def test_a_replay_that_is_out_of_time_says_how_far_it_came(run: Runner, trace: Path) -> None:
+    said = run("replay", trace, "--latency", "50", "--no-resume", "--minutes", "0").out
+    assert re.search(r"That was \d+% of it: --minutes allows more time\.", said)
 
 
 def test_problems_of_a_log_are_told_with_their_entry(run: Runner, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from calomel.infer.completer import CompleteRequest, CompleterError
 from calomel.infer.launch import connect
 from calomel.infer.runtime_file import ServerRecord
 from calomel.prompts.parts import PromptParts
-from calomel.workspace.settings import ServerSettings
+from calomel.workspace.settings import BackendSettings
 
 pytest.importorskip("xllamacpp")
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -57,8 +57,8 @@ def ended(record: ServerRecord) -> None:
         psutil.Process(record.pid).wait(30)
 
 
-def settings(model: Path, idle_minutes: float = 2.0) -> ServerSettings:
-    return ServerSettings(model=model, idle_minutes=idle_minutes)
+def settings(model: Path, idle_minutes: float = 2.0) -> BackendSettings:
+    return BackendSettings(model=model, idle_minutes=idle_minutes)
 
 
 async def asked(client: ModelClient) -> str:
@@ -139,7 +139,7 @@ async def test_it_ends_while_a_window_asks_nothing_and_is_started_again_by_a_que
 def test_it_ends_when_every_window_was_killed(model: Path, folder: Path) -> None:
     (folder / "editor").mkdir()
     with Program(folder / "editor", REAL) as editor:
-        editor.initialize(server={"model": str(model), "idle_minutes": 0.1})
+        editor.initialize(backend={"model": str(model), "idle_minutes": 0.1})
         until = time.monotonic() + 60
         while (
             editor.ask("workspace/executeCommand", {"command": "calomel.status", "arguments": []})["state"] != "ready"
@@ -178,7 +178,7 @@ def test_text_reaches_it_as_it_is(model: Path, folder: Path) -> None:
     """It is a process of the user's own, so that nothing has to be hidden from it; its log has no text."""
     (folder / "editor").mkdir()
     with Program(folder / "editor", REAL) as editor:
-        editor.initialize(server={"model": str(model)})
+        editor.initialize(backend={"model": str(model)})
         editor.notify(
             "textDocument/didOpen",
             {"textDocument": {"uri": "file:///w/a.py", "languageId": "python", "version": 1, "text": ADD}},

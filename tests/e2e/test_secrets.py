@@ -93,7 +93,7 @@ def looked(program: Program, folder: Path) -> list[object]:
         "initializationOptions": {
             "log": {"level": "debug"},
             "suggest": {"aggressiveness": 0.0, "debounce_seconds": 0.0, "context_tokens": 2048},
-            "server": {"idle_minutes": 1.0},
+            "backend": {"idle_minutes": 1.0},
         },
     }
     seen = [program.ask("initialize", initialize)]

@@ -33,11 +33,11 @@ from calomel.infer.remote import Endpoint
 from calomel.infer.runtime_file import ServerRecord
 from calomel.prompts.parts import PromptParts
 from calomel.weights import nano_path, weights_id
-from calomel.workspace.settings import ServerSettings
+from calomel.workspace.settings import BackendSettings
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
-SETTINGS = ServerSettings(idle_minutes=2.0)
+SETTINGS = BackendSettings(idle_minutes=2.0)
 QUESTION = CompleteRequest(
     "fill", PromptParts(path="a.py", prefix="def add(a, b):\n    return "), max_tokens=8, min_tokens=1
 )
@@ -222,7 +222,7 @@ async def test_a_server_that_has_a_model_is_asked_without_one_of_ours(
             key.chmod(0o600)
         # A key in a file counts more.
         monkeypatch.setenv("CALOMEL_UPSTREAM_KEY", "wrong" if in_file else "secret")
-        completer = ModelClient(connect, ServerSettings(upstream=url, upstream_key_file=key))
+        completer = ModelClient(connect, BackendSettings(upstream=url, upstream_key_file=key))
         assert (await completer.ready()).kinds == ("fill", "edit")
         assert (await completer.complete(QUESTION)).candidates[0].text == "n * 2"
         await completer.aclose()
@@ -232,13 +232,13 @@ async def test_a_server_that_has_a_model_is_asked_without_one_of_ours(
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (ServerSettings(upstream="http://127.0.0.1:9", model=nano_path()), "remove one of them"),
-        (ServerSettings(upstream="http://192.0.2.1:8080"), "server.upstream would send your code unencrypted"),
-        (ServerSettings(upstream="http://127.0.0.1:9", upstream_key_file=Path("/nowhere/key")), "does not exist"),
-        (ServerSettings(upstream="http://127.0.0.1:9"), "no server answers at http://127.0.0.1:9: start it"),
+        (BackendSettings(upstream="http://127.0.0.1:9", model=nano_path()), "remove one of them"),
+        (BackendSettings(upstream="http://192.0.2.1:8080"), "backend.upstream would send your code unencrypted"),
+        (BackendSettings(upstream="http://127.0.0.1:9", upstream_key_file=Path("/nowhere/key")), "does not exist"),
+        (BackendSettings(upstream="http://127.0.0.1:9"), "no server answers at http://127.0.0.1:9: start it"),
     ],
 )
-async def test_why_an_upstream_cannot_be_asked_is_told(settings: ServerSettings, said: str) -> None:
+async def test_why_an_upstream_cannot_be_asked_is_told(settings: BackendSettings, said: str) -> None:
     completer = ModelClient(connect, settings)
     with pytest.raises(CompleterError, match=said):
         await completer.ready()
@@ -253,7 +253,7 @@ def test_servers_of_different_models_stand_beside_each_other(tmp_path: Path) -> 
     (other / "config.json").write_text(json.dumps(config, indent=4))
     assert weights_id(other) != weights_id(nano_path())
     first = find_or_start(SETTINGS)
-    second = find_or_start(ServerSettings(model=other, idle_minutes=2.0))
+    second = find_or_start(BackendSettings(model=other, idle_minutes=2.0))
     assert first.url != second.url
     assert len(records()) == 2
 
@@ -280,7 +280,7 @@ def test_a_model_that_can_not_be_loaded_is_said_to_the_window(tmp_path: Path) ->
     (broken / "config.json").write_text("{}")
 
     async def info() -> None:
-        completer = ModelClient(connect, ServerSettings(model=broken, idle_minutes=2.0))
+        completer = ModelClient(connect, BackendSettings(model=broken, idle_minutes=2.0))
         try:
             await completer.ready()
         finally:
@@ -293,14 +293,14 @@ def test_a_model_that_can_not_be_loaded_is_said_to_the_window(tmp_path: Path) ->
 
 
 async def test_why_a_server_ended_is_told_without_the_command_lines_own_word_for_it() -> None:
-    client = ModelClient(connect, ServerSettings(device="of-nobody"))
+    client = ModelClient(connect, BackendSettings(device="of-nobody"))
     with pytest.raises(CompleterError, match=r"^the model's server stopped while starting: --device: must be "):
         await client.ready()
     await client.aclose()
 
 
 def test_a_server_that_nobody_uses_ends_and_takes_its_file_along() -> None:
-    find_or_start(ServerSettings(idle_minutes=0.1))
+    find_or_start(BackendSettings(idle_minutes=0.1))
     record = shared()
     ended(record)
     assert records() == []

@@ -46,7 +46,7 @@ def test_the_language_server_starts_and_answers(tmp_path: Path, without_torch: s
 def test_the_language_server_asks_an_upstream_by_itself(tmp_path: Path, without_torch: str) -> None:
     (tmp_path / "lsp").mkdir()
     with served(llama_cpp(Play(tokens=("a ", "+ b")))) as upstream, Program(tmp_path / "lsp", command=REAL) as server:
-        server.initialize(server={"upstream": upstream}, suggest={"aggressiveness": 0.0})
+        server.initialize(backend={"upstream": upstream}, suggest={"aggressiveness": 0.0})
         server.notify("textDocument/didOpen", open_params("def add(a, b):\n    return \n"))
         found = server.ask("textDocument/inlineCompletion", inline_params(1, 11))
         children = psutil.Process(server.process.pid).children()

@@ -195,7 +195,7 @@ def test_a_repository_configures_eglot_without_a_question_and_the_server_ignores
     assert emacs.lisp("(and eglot-workspace-configuration t)")
     emacs.until(
         lambda: all(
-            f"{name}: " in emacs.messages() for name in ("server.upstream", "privacy.mask_secrets", "privacy.ignore")
+            f"{name}: " in emacs.messages() for name in ("backend.upstream", "privacy.mask_secrets", "privacy.ignore")
         ),
         "the user is told",
     )

@@ -67,7 +67,7 @@ def _session(folder: Path, server: httpx.Client, transcript: Transcript, **sugge
     """A session with the model of `server`, ready."""
     with Program(folder, REAL) as program:
         url, token = str(server.base_url).rstrip("/"), server.headers["authorization"].removeprefix("Bearer ")
-        program.initialize(server={"url": url, "token": token}, suggest={"debounce_seconds": 0.0, **suggest})
+        program.initialize(backend={"url": url, "token": token}, suggest={"debounce_seconds": 0.0, **suggest})
         end = time.monotonic() + 30
         while program.ask("workspace/executeCommand", {"command": "calomel.status"}).get("model") is None:
             assert time.monotonic() < end

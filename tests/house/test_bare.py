@@ -162,7 +162,7 @@ def test_doctor_asks_an_upstream_and_names_what_is_missing(bare: Path, upstream:
     assert "could not be checked" not in alone.stdout
     settings = bare / "xdg_config_home" / "calomel" / "calomel.toml"
     settings.parent.mkdir(parents=True)
-    settings.write_text(f'[server]\nupstream = "{upstream}"\n', encoding="utf-8")
+    settings.write_text(f'[backend]\nupstream = "{upstream}"\n', encoding="utf-8")
     asked = calomel(bare, "doctor")
     assert asked.returncode == 0, asked.stdout
     assert "warn  model: none is installed" in asked.stdout
@@ -197,7 +197,7 @@ def test_serve_answers_with_an_upstream(bare: Path, upstream: str) -> None:
 def test_an_editor_gets_text_from_an_upstream(bare: Path, upstream: str) -> None:
     suggest = {"debounce_seconds": 0.0, "aggressiveness": 0.0}
     with Program(bare, REAL) as program:
-        program.initialize(server={"upstream": upstream}, suggest=suggest)
+        program.initialize(backend={"upstream": upstream}, suggest=suggest)
         program.notify("textDocument/didOpen", open_params(ADD))
         (item,) = program.ask("textDocument/inlineCompletion", inline_params(1, 4))["items"]
         assert item["insertText"] == "return a + b"
@@ -206,7 +206,7 @@ def test_an_editor_gets_text_from_an_upstream(bare: Path, upstream: str) -> None
 def test_an_upstream_is_enough_for_renames(bare: Path, upstream: str) -> None:
     suggest = {"debounce_seconds": 0.0, "aggressiveness": 0.0}
     with Program(bare, REAL) as program:
-        program.initialize(extensions=True, server={"upstream": upstream}, suggest=suggest)
+        program.initialize(extensions=True, backend={"upstream": upstream}, suggest=suggest)
         program.notify("textDocument/didOpen", open_params(RENAMED))
         program.ask("textDocument/inlineCompletion", inline_params(1, 4))
         program.notify("textDocument/didChange", change_params(2, {"range": span(0, 4, 9), "text": "amount"}))

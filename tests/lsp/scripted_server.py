@@ -29,7 +29,7 @@ from calomel.infer.upstream.exchange import Target
 from calomel.lsp import commands
 from calomel.lsp.connection import claim_stdio
 from calomel.lsp.server import Server, leave
-from calomel.workspace.settings import ServerSettings
+from calomel.workspace.settings import BackendSettings
 
 
 class FromFile(Script):
@@ -93,7 +93,7 @@ def main() -> None:
     asked = os.environ.get("CALOMEL_TEST_ASKED")
     completer = FromFile(Path(os.environ["CALOMEL_TEST_SCRIPT"]), Path(asked) if asked else None)
 
-    async def factory(settings: ServerSettings) -> Completer:
+    async def factory(settings: BackendSettings) -> Completer:
         if settings.upstream is None:
             return completer
         return UpstreamCompleter(Target(settings.upstream, settings.upstream_format, settings.upstream_model))

@@ -19,7 +19,7 @@ from calomel.infer.completer import Completer
 from calomel.infer.upstream import running
 from calomel.infer.upstream.completer import UpstreamCompleter
 from calomel.infer.upstream.exchange import Target
-from calomel.workspace.settings import CHOICE, ServerSettings
+from calomel.workspace.settings import CHOICE, BackendSettings
 
 NANO = {"model": "nano"}
 
@@ -53,7 +53,7 @@ def others_on_this_machine(editor: Editor, tmp_path: Path, monkeypatch: pytest.M
     for name in ("XDG_DATA_HOME", "HF_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
 
-    async def connect(settings: ServerSettings) -> Completer:
+    async def connect(settings: BackendSettings) -> Completer:
         if settings.upstream is None:
             return editor.script
         return UpstreamCompleter(Target(settings.upstream, settings.upstream_format, settings.upstream_model))
@@ -181,7 +181,7 @@ async def test_the_old_model_answers_until_the_new_one_does(editor: Editor, serv
     loading = Script()
     loading.loading, loading.fill = asyncio.Event(), "return b"
 
-    async def connect(settings: ServerSettings) -> Completer:
+    async def connect(settings: BackendSettings) -> Completer:
         return editor.script if settings.upstream is None else loading
 
     editor.script.connect = connect
@@ -209,7 +209,7 @@ async def test_a_question_while_the_old_model_is_left_goes_to_the_new_one(editor
     old, new, connected = Slow(), Script(), list[str | None]()
     new.fill = "return b"
 
-    async def connect(settings: ServerSettings) -> Completer:
+    async def connect(settings: BackendSettings) -> Completer:
         connected.append(settings.upstream)
         return old if settings.upstream is None else new
 
@@ -229,7 +229,7 @@ async def test_a_question_while_the_old_model_is_left_goes_to_the_new_one(editor
 async def test_a_model_that_is_chosen_while_another_loads_ends_its_progress(editor: Editor) -> None:
     editor.script.loading = asyncio.Event()
 
-    async def connect(settings: ServerSettings) -> Completer:
+    async def connect(settings: BackendSettings) -> Completer:
         return editor.script if settings.upstream is None else Script()
 
     editor.script.connect = connect
@@ -283,7 +283,7 @@ async def test_an_address_may_come_without_its_scheme(editor: Editor, servers: S
 async def test_an_address_where_nobody_listens_is_refused_before_anything_is_asked_there(editor: Editor) -> None:
     there = Script()
 
-    async def connect(settings: ServerSettings) -> Completer:
+    async def connect(settings: BackendSettings) -> Completer:
         there.address = settings.upstream
         return editor.script if settings.upstream is None else there
 
@@ -304,11 +304,11 @@ async def test_the_choice_holds_until_the_settings_name_another_model(editor: Ed
         assert await editor.alive()
 
     # Other settings, and those that the editor writes of the choice.
-    for settings in ({"suggest": {"max_tokens": 32}}, {"server": {"upstream": servers.llama}}):
+    for settings in ({"suggest": {"max_tokens": 32}}, {"backend": {"upstream": servers.llama}}):
         await pushed(**settings)
         assert (await editor.command("calomel.status"))["model"] == model
     assert not editor.shown("calomel/status")
-    await pushed(server={"model": "nano"})
+    await pushed(backend={"model": "nano"})
     assert (await editor.state("ready"))["message"].startswith("scripted is ready.")
 
 
@@ -318,7 +318,7 @@ async def test_of_two_choices_the_last_one_counts(editor: Editor, servers: Serve
     usual = editor.script.connect
     assert usual is not None
 
-    async def connect(settings: ServerSettings) -> Completer:
+    async def connect(settings: BackendSettings) -> Completer:
         if settings.upstream != servers.several:
             return await usual(settings)
         connected.set()

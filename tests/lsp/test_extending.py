@@ -15,7 +15,7 @@ from tests.server._upstreams import Play, llama_cpp, served
 from calomel.infer.completer import Completer
 from calomel.infer.upstream.completer import UpstreamCompleter
 from calomel.infer.upstream.exchange import Target
-from calomel.workspace.settings import ServerSettings
+from calomel.workspace.settings import BackendSettings
 
 KEY, AUTOMATIC = 1, 2
 FIRST, REST = "total = a + b", "\n    return total"
@@ -25,7 +25,7 @@ FIRST, REST = "total = a + b", "\n    return total"
 def _writing(editor: Editor) -> Iterator[tuple[Play, str]]:
     """A llama.cpp that writes the rest once its gate is open."""
 
-    async def connect(settings: ServerSettings) -> Completer:
+    async def connect(settings: BackendSettings) -> Completer:
         return editor.script if settings.upstream is None else UpstreamCompleter(Target(settings.upstream))
 
     editor.script.connect = connect
@@ -53,7 +53,7 @@ def _opened(play: Play) -> None:
 
 async def test_the_line_comes_first_and_all_of_it_once_it_is_there(editor: Editor) -> None:
     with _writing(editor) as (play, url):
-        await editor.begin(ADD, server={"upstream": url}, configuration_filtered=True, extends=True)
+        await editor.begin(ADD, backend={"upstream": url}, configuration_filtered=True, extends=True)
         name, text = _shown(await editor.inline(1, 4, AUTOMATIC))
         assert text == FIRST
         assert not editor.shown("calomel/extended")
@@ -68,7 +68,7 @@ async def test_the_line_comes_first_and_all_of_it_once_it_is_there(editor: Edito
 @pytest.mark.parametrize(("extends", "kind"), [(False, AUTOMATIC), (True, KEY)], ids=["not_agreed", "by_key"])
 async def test_otherwise_it_comes_at_once_when_all_of_it_is_there(editor: Editor, *, extends: bool, kind: int) -> None:
     with _writing(editor) as (play, url):
-        await editor.begin(ADD, server={"upstream": url}, configuration_filtered=True, extends=extends)
+        await editor.begin(ADD, backend={"upstream": url}, configuration_filtered=True, extends=extends)
         number = editor.start("textDocument/inlineCompletion", inline_params(1, 4, kind))
         await _streams(play)
         _opened(play)

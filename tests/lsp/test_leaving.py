@@ -38,7 +38,7 @@ class Typist:
 
     async def begin(self, url: str, folder: Path) -> None:
         options = {
-            "server": {"upstream": url},
+            "backend": {"upstream": url},
             "suggest": {"debounce_seconds": 0.0, "aggressiveness": 0.0},
             "log": {"level": "debug"},
         }
@@ -228,7 +228,7 @@ async def test_no_server_is_started_beside_an_upstream(
     editor = Editor(tmp_path / "lsp.log", script, real=True)
     with served(llama_cpp(Play(tokens=("pass",), log_probs=None))) as url:
         suggest = {"debounce_seconds": 0.0, "aggressiveness": 0.0}
-        await editor.begin("def f():\n    \n", server={"upstream": url}, suggest=suggest)
+        await editor.begin("def f():\n    \n", backend={"upstream": url}, suggest=suggest)
         assert (await editor.inline(1, 4))["items"]
         await editor.aclose()
     assert [*runtime_folder().glob("*")] == []
@@ -244,7 +244,7 @@ async def test_an_upstream_that_stops_is_reported_and_found_again(
     editor = Editor(tmp_path / "lsp.log", script, real=True)
     with served(llama_cpp(play)) as url:
         suggest = {"debounce_seconds": 0.0, "aggressiveness": 0.0}
-        await editor.begin("def f():\n    \n", server={"upstream": url}, suggest=suggest)
+        await editor.begin("def f():\n    \n", backend={"upstream": url}, suggest=suggest)
         assert (await editor.inline(1, 4))["items"]
     editor.change(2, {"range": span(1, 4, 4), "text": "q"})
     assert await editor.inline(1, 5) is None  # nothing known goes on with it

@@ -10,7 +10,7 @@ from calomel.context.window import ExactCounter
 from calomel.infer.completer import Completer, ModelInfo
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.weights import nano_path
-from calomel.workspace.settings import ServerSettings
+from calomel.workspace.settings import BackendSettings
 
 EXTENSIONS = {"calomel": {"extensions": True, "configuration_filtered": True}}
 PROGRESS = {"window": {"workDoneProgress": True}}
@@ -88,7 +88,7 @@ async def test_tokens_are_counted_exactly_though_the_model_did_not_load_at_first
     script = Exact()
     script.broken, script.fill = "failed", "a + b"
 
-    async def connect(_: ServerSettings) -> Completer:
+    async def connect(_: BackendSettings) -> Completer:
         return script
 
     editor.script.connect = connect
@@ -147,7 +147,7 @@ async def test_a_server_that_does_not_come_back_is_a_silence_that_says_why(
 async def test_another_server_in_the_settings_is_connected_to(editor: Editor) -> None:
     await editor.initialize(options=EXTENSIONS)
     await editor.state("ready")
-    settings = {"calomel": {"server": {"url": "http://127.0.0.1:9"}}}
+    settings = {"calomel": {"backend": {"url": "http://127.0.0.1:9"}}}
     editor.notify("workspace/didChangeConfiguration", {"settings": settings})
     await editor.state("loading")
     await editor.state("ready")
@@ -168,17 +168,17 @@ async def test_of_settings_that_change_twice_the_last_ones_count(editor: Editor)
     urls = [f"http://127.0.0.1:{port}" for port in (1, 2, 3)]
     servers = {url: Slow() for url in urls}
 
-    async def connect(settings: ServerSettings) -> Completer:
+    async def connect(settings: BackendSettings) -> Completer:
         return servers[str(settings.url)]
 
     editor.script.connect = connect
     first, second, last = servers.values()
     last.fill = "a + b"
-    await editor.initialize(options={"calomel": EXTENSIONS["calomel"] | {"server": {"url": urls[0]}}})
+    await editor.initialize(options={"calomel": EXTENSIONS["calomel"] | {"backend": {"url": urls[0]}}})
     await editor.state("ready")
     editor.open("x = \n")
     for url in urls[1:]:
-        settings = {"calomel": {"server": {"url": url}}}
+        settings = {"calomel": {"backend": {"url": url}}}
         editor.notify("workspace/didChangeConfiguration", {"settings": settings})
         assert await editor.alive()
     first.leave.set()

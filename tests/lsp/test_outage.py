@@ -22,7 +22,7 @@ from calomel.infer.completer import Completer
 from calomel.infer.upstream.completer import UpstreamCompleter
 from calomel.infer.upstream.exchange import Target
 from calomel.suggest import candidates
-from calomel.workspace.settings import ServerSettings
+from calomel.workspace.settings import BackendSettings
 
 ASKS = "window/showMessageRequest"
 MODEL = "Qwen2.5-Coder-1.5B-Q8_0"
@@ -58,14 +58,14 @@ def llama() -> Iterator[Llama]:
 def connected(editor: Editor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outage, "LOOK_SECONDS", 0.05)
 
-    async def connect(settings: ServerSettings) -> Completer:
+    async def connect(settings: BackendSettings) -> Completer:
         return editor.script if settings.upstream is None else UpstreamCompleter(Target(settings.upstream))
 
     editor.script.connect = connect
 
 
 async def begin(editor: Editor, llama: Llama, **options: Any) -> None:
-    await editor.begin(server={"upstream": llama.url}, configuration_filtered=True, **options)
+    await editor.begin(backend={"upstream": llama.url}, configuration_filtered=True, **options)
     assert (await editor.inline(1, 4))["items"]
     if options.get("extensions", True):
         assert MODEL in (await editor.state("ready"))["message"]
@@ -163,7 +163,7 @@ async def test_other_clients_are_asked_once_whether_nano_is_to_answer(editor: Ed
 
 async def test_a_server_that_was_never_there_is_no_outage(editor: Editor, llama: Llama) -> None:
     llama.stop()
-    await editor.begin(server={"upstream": llama.url}, configuration_filtered=True, extensions=False)
+    await editor.begin(backend={"upstream": llama.url}, configuration_filtered=True, extensions=False)
     assert "no server answers at" in (await editor.notice("window/showMessage"))["message"]
     await ask(editor)
     assert not editor.shown(ASKS)
@@ -203,7 +203,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("impatient")
 async def test_a_server_that_is_stopped_is_away_after_a_few_questions_and_back_by_itself(editor: Editor) -> None:
     with process() as (url, number):
-        await editor.begin(server={"upstream": url}, configuration_filtered=True)
+        await editor.begin(backend={"upstream": url}, configuration_filtered=True)
         assert (await editor.inline(1, 4))["items"]
         await editor.state("ready")
         editor.messages.clear()

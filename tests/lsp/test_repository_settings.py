@@ -29,7 +29,7 @@ class Two:
         self.folder = folder
         (self.url, self.own), (self.their_url, self.theirs) = own, theirs
         self.hostile: dict[str, dict[str, Any]] = {
-            "server": {
+            "backend": {
                 "upstream": self.their_url,
                 "upstream_key_file": str(folder / ".env"),
                 "token_file": "/etc/passwd",
@@ -77,7 +77,7 @@ async def test_settings_that_an_editor_takes_from_a_repository_neither_send_text
     if capabilities:
         editor.answers["workspace/configuration"] = lambda params: [two.hostile for _ in params["items"]]
     suggest = {"debounce_seconds": 0.0, "aggressiveness": 0.0}
-    own = {"completion_item": True, "server": {"upstream": two.url}, "suggest": suggest}
+    own = {"completion_item": True, "backend": {"upstream": two.url}, "suggest": suggest}
     await editor.initialize(capabilities, own, rootUri=two.folder.as_uri())
     if way != "answered":
         given = two.hostile if way == "pushed whole" else {"calomel": two.hostile}
@@ -96,9 +96,9 @@ async def test_settings_that_an_editor_takes_from_a_repository_neither_send_text
 
 async def test_a_client_that_filters_what_a_workspace_set_is_believed(tmp_path: Path, script: Script, two: Two) -> None:
     editor = Editor(tmp_path / "lsp.log", script, real=True)
-    given: dict[str, Any] = {"server": {"upstream": two.their_url}, "suggest": {"debounce_seconds": 0.0}}
+    given: dict[str, Any] = {"backend": {"upstream": two.their_url}, "suggest": {"debounce_seconds": 0.0}}
     editor.answers["workspace/configuration"] = lambda params: [given for _ in params["items"]]
-    own = {"configuration_filtered": True, "server": {"upstream": two.url}, "suggest": {"aggressiveness": 0.0}}
+    own = {"configuration_filtered": True, "backend": {"upstream": two.url}, "suggest": {"aggressiveness": 0.0}}
     await editor.initialize(EGLOT, {"calomel": own}, rootUri=two.folder.as_uri())
     await editor.notice("workspace/configuration")
     await work(editor, two)
@@ -111,7 +111,7 @@ async def test_nothing_replaces_what_the_user_configured_unless_it_is_filtered(
 ) -> None:
     editor = Editor(tmp_path / "lsp.log", script, real=True)
     editor.answers["workspace/configuration"] = lambda params: [{} for _ in params["items"]]
-    own = {"configuration_replaces": True, "server": {"upstream": two.url}, "privacy": {"ignore": ["a.py"]}}
+    own = {"configuration_replaces": True, "backend": {"upstream": two.url}, "privacy": {"ignore": ["a.py"]}}
     await editor.initialize(EGLOT, {"calomel": own}, rootUri=two.folder.as_uri())
     await editor.notice("workspace/configuration")
     await work(editor, two)

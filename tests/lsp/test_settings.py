@@ -91,7 +91,7 @@ async def test_a_settings_file_of_the_user_is_read_again_when_it_changes(editor:
 
 
 async def test_a_settings_file_of_the_workspace_counts_and_can_be_wrong(editor: Editor, tmp_path: Path) -> None:
-    (tmp_path / "calomel.toml").write_text('[suggest]\nenabled = false\n[server]\nurl = "http://evil"\n')
+    (tmp_path / "calomel.toml").write_text('[suggest]\nenabled = false\n[backend]\nurl = "http://evil"\n')
     await editor.initialize(workspaceFolders=folders(tmp_path))
     assert "url" in await warning(editor)
     assert await off(editor) == "off_globally"

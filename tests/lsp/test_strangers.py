@@ -90,7 +90,7 @@ def questions(editor: Editor) -> list[str]:
 
 async def test_who_takes_an_upstreams_port_hears_nothing_and_shows_nothing(window: Editor) -> None:
     with served(llama_cpp(Play(tokens=("return ", "a + b")))) as url:
-        await window.begin(TEXT, server={"upstream": url})
+        await window.begin(TEXT, backend={"upstream": url})
         await window.state("ready")
         assert (await window.inline(1, 4))["items"]
     with another_user(of(url)) as heard:
@@ -109,7 +109,7 @@ async def test_a_port_that_another_user_has_from_the_start_is_asked_about(window
     with served(llama_cpp(Play())) as url:
         pass
     with another_user(of(url)) as heard:
-        await window.begin(TEXT, server={"upstream": url})
+        await window.begin(TEXT, backend={"upstream": url})
         await window.until(lambda message: "no known API" in str(message))
     assert heard  # the user said yes
     assert f"127.0.0.1:{of(url)} {PERSON} {PERSON}\n" == known_path().read_text()
@@ -119,7 +119,7 @@ async def test_a_services_account_is_taken_once_for_what_was_meant(window: Edito
     with served(llama_cpp(Play())) as url:
         pass
     with another_user(of(url), SERVICE) as first:
-        await window.begin(TEXT, server={"upstream": url})
+        await window.begin(TEXT, backend={"upstream": url})
         await window.state("error")  # it is no model's server
     assert first
     with another_user(of(url), SERVICE - 1) as second:
@@ -133,7 +133,7 @@ async def test_who_takes_the_port_of_ones_own_server_learns_neither_text_nor_tok
     with served(llama_cpp(Play())) as url:
         pass
     with another_user(of(url)) as heard:
-        await window.begin(TEXT, server={"url": url, "token": "the-owners-token"})
+        await window.begin(TEXT, backend={"url": url, "token": "the-owners-token"})
         state = await window.state("error")
         assert await typed(window, 2) == []
     assert "does not know the token: nothing was sent to it" in state["message"]

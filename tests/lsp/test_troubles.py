@@ -19,7 +19,7 @@ from calomel.storage.failures import dead_threads_logged
 
 LANGUAGES = {"languages": {"python": False}}
 ENDING = "; for details, run `calomel doctor`."
-TOKEN = "the server does not accept the token: check server.token or server.token_file"
+TOKEN = "the server does not accept the token: check backend.token or backend.token_file"
 OTHER = b"HTTP/1.1 404 Not Found\r\ncontent-length: 5\r\n\r\nhello"
 NONE_OF_CALOMEL = "this server is not Calomel, or is an older version"
 
@@ -57,8 +57,8 @@ async def settled(editor: Editor) -> None:
 
 
 UNENCRYPTED = (
-    "server.url would send your code unencrypted to another machine: use https, or a tunnel (ssh -L), or write "
-    'allow_http = ["192.0.2.1"] under [server] in your own calomel.toml if you trust everybody on that network'
+    "backend.url would send your code unencrypted to another machine: use https, or a tunnel (ssh -L), or write "
+    'allow_http = ["192.0.2.1"] under [backend] in your own calomel.toml if you trust everybody on that network'
 )
 
 
@@ -73,16 +73,16 @@ async def test_a_server_that_is_stopped_or_set_up_wrongly_is_named(
         "stopped": ({"url": url}, f"no server answers at {url}"),
         "no_model": ({"model": str(model)}, missing),
         "unencrypted": ({"url": "http://192.0.2.1:8017"}, UNENCRYPTED),
-        "no_address": ({"url": "localhost:8017"}, "server.url is not an address such as http://127.0.0.1:8017"),
+        "no_address": ({"url": "localhost:8017"}, "backend.url is not an address such as http://127.0.0.1:8017"),
     }[trouble]
-    assert await told(editor, server=server) == [f"Calomel: {sentence}{ENDING}"]
+    assert await told(editor, backend=server) == [f"Calomel: {sentence}{ENDING}"]
 
 
 @pytest.mark.parametrize("answer", [OTHER, NO_HTTP], ids=["http", "no_http"])
 async def test_a_port_that_another_program_has_is_named(editor: Editor, answer: bytes) -> None:
     editor.script.connect = connect
     with another_program(answer) as url:
-        said = await told(editor, server={"url": url})
+        said = await told(editor, backend={"url": url})
         other = f"the program at {url} is not Calomel"
     assert said == [f"Calomel: {NONE_OF_CALOMEL if answer is OTHER else other}{ENDING}"]
 
@@ -90,7 +90,7 @@ async def test_a_port_that_another_program_has_is_named(editor: Editor, answer: 
 async def test_a_wrong_token_is_named(editor: Editor) -> None:
     editor.script.connect = connect
     with another_program(REFUSED) as url:
-        assert await told(editor, server={"url": url, "token": "wrong"}) == [f"Calomel: {TOKEN}{ENDING}"]
+        assert await told(editor, backend={"url": url, "token": "wrong"}) == [f"Calomel: {TOKEN}{ENDING}"]
 
 
 async def test_a_token_file_that_others_can_read_is_named_and_not_sent(editor: Editor, tmp_path: Path) -> None:
@@ -98,8 +98,8 @@ async def test_a_token_file_that_others_can_read_is_named_and_not_sent(editor: E
     path = tmp_path / "token"
     path.write_text("t0ken\n", encoding="ascii")
     path.chmod(0o644)
-    said = await told(editor, server={"url": nobody(), "token_file": str(path)})
-    assert said == [f"Calomel: server.token_file {path} is open to other users: chmod 600 it{ENDING}"]
+    said = await told(editor, backend={"url": nobody(), "token_file": str(path)})
+    assert said == [f"Calomel: backend.token_file {path} is open to other users: chmod 600 it{ENDING}"]
 
 
 async def test_what_stands_before_an_address_is_kept_to_oneself() -> None:
@@ -134,7 +134,7 @@ async def test_a_few_late_answers_are_not_worth_a_word(editor: Editor) -> None:
 async def test_a_client_with_a_place_for_it_is_told_there(editor: Editor) -> None:
     editor.script.connect = connect
     url = nobody()
-    said = await told(editor, extensions=True, server={"url": url})
+    said = await told(editor, extensions=True, backend={"url": url})
     assert set(said) == {f"no server answers at {url}"}
     assert not editor.shown()
 

@@ -11,7 +11,7 @@ from tests.server._upstreams import Play, llama_cpp, served
 
 from calomel.infer.completer import Completer, CompleterError
 from calomel.infer.launch import connect
-from calomel.workspace.settings import ServerSettings
+from calomel.workspace.settings import BackendSettings
 
 RENAMED = "def run(count):\n    start(count)\n    return count\n"
 BOTH = {"model": "one", "edit_model": "other"}
@@ -29,7 +29,7 @@ class Other(Script):
 def other(editor: Editor) -> Other:
     other = Other()
 
-    async def connect(settings: ServerSettings) -> Completer:
+    async def connect(settings: BackendSettings) -> Completer:
         return other if str(settings.model) == "other" else editor.script
 
     editor.script.connect = connect
@@ -78,7 +78,7 @@ async def test_settings_bring_the_second_model_and_take_it_away(editor: Editor, 
     assert (await shown(editor)).endswith("return a + b")
     for server, asked in ((BOTH, 1), ({"model": "one"}, 0), (BOTH, 1)):
         other.requests.clear()
-        editor.notify("workspace/didChangeConfiguration", {"settings": {"calomel": {"server": server}}})
+        editor.notify("workspace/didChangeConfiguration", {"settings": {"calomel": {"backend": server}}})
         await renamed(editor, f"file:///workspace/{asked}{len(editor.messages)}.py")
         assert bool(other.requests) == bool(asked)
     assert other.closed == 1
@@ -112,13 +112,13 @@ async def test_the_key_of_one_server_never_reaches_the_other(
     editor.script.connect = connect
     with served(llama_cpp(text)) as one, served(llama_cpp(edits)) as two:
         server = {"upstream": one, "edit_upstream": two}
-        await editor.begin(server=server, configuration_filtered=True)
+        await editor.begin(backend=server, configuration_filtered=True)
         assert (await shown(editor)).endswith("return a - b")
         message = (await editor.state("error"))["message"]
         assert message.startswith("For next edits: ")
         assert "set edit_upstream_key_file" in message
         server["edit_upstream_key_file"] = str(key)
-        editor.notify("workspace/didChangeConfiguration", {"settings": {"calomel": {"server": server}}})
+        editor.notify("workspace/didChangeConfiguration", {"settings": {"calomel": {"backend": server}}})
         await editor.state("ready")
 
 
@@ -133,12 +133,12 @@ async def test_settings_that_contradict_each_other_are_said(
     editor: Editor, server: dict[str, str], problem: str
 ) -> None:
     editor.script.connect = connect
-    await editor.begin(server=server, configuration_filtered=True)
+    await editor.begin(backend=server, configuration_filtered=True)
     assert problem in (await editor.state("error"))["message"]
 
 
 async def test_without_any_model_rules_propose_next_edits(editor: Editor) -> None:
-    async def nothing(_: ServerSettings) -> Completer:
+    async def nothing(_: BackendSettings) -> Completer:
         raise CompleterError("failed", "no model is installed: run `this`, or `that`")
 
     editor.script.connect = nothing
@@ -153,7 +153,7 @@ async def test_without_any_model_rules_propose_next_edits(editor: Editor) -> Non
 
 
 async def test_without_any_model_nothing_to_propose_is_the_models_silence(editor: Editor) -> None:
-    async def nothing(_: ServerSettings) -> Completer:
+    async def nothing(_: BackendSettings) -> Completer:
         raise CompleterError("failed", "no model is installed")
 
     editor.script.connect = nothing

@@ -29,7 +29,7 @@ from calomel.infer.launch import connect
 from calomel.infer.runtime_file import ServerRecord, published, read
 from calomel.server import tokens
 from calomel.storage import write_whole
-from calomel.workspace.settings import ServerSettings as EditorSettings
+from calomel.workspace.settings import BackendSettings as EditorSettings
 
 ASK = {"model": "m", "prompt": "x"}
 

@@ -117,7 +117,7 @@ def test_a_named_file_is_read_instead_and_must_be_there(
 
 
 def test_tables_of_the_editors_side_are_left_to_it(home: Path) -> None:
-    written(home, "[suggest]\naggressiveness = 'quiet'\n[server]\nurl = 'http://x'\n[serve]\nport = 5\n")
+    written(home, "[suggest]\naggressiveness = 'quiet'\n[backend]\nurl = 'http://x'\n[serve]\nport = 5\n")
     assert load({}).settings.port == 5
 
 
@@ -130,7 +130,7 @@ def test_tables_of_the_editors_side_are_left_to_it(home: Path) -> None:
         ('[serve]\n"a\\u001b[2J" = 1\n', r"serve.a\x1b[2J: unknown; "),
         ("[serv]\nport = 1\n", "serv: unknown; did you mean serve?"),
         ("port = 1\n", "port: belongs in the table [serve]"),
-        ("model = 'nano'\n", "model: belongs in the table [server] or [serve]"),
+        ("model = 'nano'\n", "model: belongs in the table [backend] or [serve]"),
         ("serve = 1\n", "serve: must be a table of settings"),
         ("[serve]\nport = 99999\n", "serve.port: must be a whole number from 0 to 65535"),
         ("[serve]\nport = '8017'\n", "serve.port: must be a whole number from 0 to 65535"),
@@ -160,7 +160,7 @@ def test_a_group_may_write_the_file_only_if_nobody_else_is_in_it(home: Path) -> 
 
 
 def test_mistakes_in_other_tables_are_left_to_the_editors_side(home: Path) -> None:
-    written(home, "suggest = 3\n[server]\nurrl = 1\ntoken = 't'\n[serve]\nport = 5\n", 0o644)
+    written(home, "suggest = 3\n[backend]\nurrl = 1\ntoken = 't'\n[serve]\nport = 5\n", 0o644)
     assert load({}).settings.port == 5
     settings, problems = load_settings(user_toml=home)
     assert (settings, len(problems)) == (Settings(), 2)
@@ -190,11 +190,11 @@ def test_a_token_in_a_file_that_others_can_read_is_refused_and_never_shown(home:
 def test_paths_in_a_file_are_relative_to_it(home: Path) -> None:
     (home.parent / "models" / "mine").mkdir(parents=True)
     (home.parent / "a-name").mkdir()
-    written(home, "[serve]\ntoken_file = 'tokens'\nmodel = 'a-name'\n[server]\nupstream_key_file = '../key'\n")
+    written(home, "[serve]\ntoken_file = 'tokens'\nmodel = 'a-name'\n[backend]\nupstream_key_file = '../key'\n")
     settings, editors = load({}).settings, load_settings(user_toml=home)[0]
     assert settings.token_file == home.parent / "tokens"
     assert settings.model == Path("a-name")
-    assert editors.server.upstream_key_file == home.parent / "../key"
+    assert editors.backend.upstream_key_file == home.parent / "../key"
 
 
 @pytest.mark.parametrize(
@@ -202,8 +202,8 @@ def test_paths_in_a_file_are_relative_to_it(home: Path) -> None:
 )
 def test_a_model_is_a_name_unless_there_is_such_a_path_beside_the_file(home: Path, given: str, wanted: str) -> None:
     (home.parent / "models" / "mine").mkdir(parents=True)
-    written(home, f"[serve]\nmodel = '{given}'\n[server]\nmodel = '{given}'\n")
-    found = {load({}).settings.model, load_settings(user_toml=home)[0].server.model}
+    written(home, f"[serve]\nmodel = '{given}'\n[backend]\nmodel = '{given}'\n")
+    found = {load({}).settings.model, load_settings(user_toml=home)[0].backend.model}
     assert found == {Path(wanted.format(home=home.parent))}
 
 

@@ -48,7 +48,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neovim]:
     folder = tmp_path_factory.mktemp("sessions")
     with Neovim(wanted(find_neovim()), folder) as neovim, no_server_stays(folder):
         neovim.seconds = 120.0
-        neovim.setup(command=REAL, server={"workspace": {"index": True}, "server": {"idle_minutes": 5.0}})
+        neovim.setup(command=REAL, server={"workspace": {"index": True}, "backend": {"idle_minutes": 5.0}})
         yield neovim
 
 

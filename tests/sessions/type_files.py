@@ -229,7 +229,7 @@ def main() -> None:
     with Neovim(program, folder, surroundings=surroundings) as neovim, no_server_stays(folder):
         neovim.seconds = 120.0
         neovim.setup(
-            command=REAL, server={"workspace": {"index": True}, "suggest": {}, "server": {"idle_minutes": 5.0}}
+            command=REAL, server={"workspace": {"index": True}, "suggest": {}, "backend": {"idle_minutes": 5.0}}
         )
         for before, after in zip(options.files[::2], options.files[1::2], strict=True):
             text, wanted = before.read_text(), after.read_text()

@@ -46,7 +46,7 @@ def first_offer(settings: dict[str, Any]) -> tuple[float, str]:
         assert server.stdin is not None
         assert server.stdout is not None
         to, back = server.stdin, server.stdout
-        options = {"server": settings, "suggest": {"debounce_seconds": 0.0, "aggressiveness": 0.0}}
+        options = {"backend": settings, "suggest": {"debounce_seconds": 0.0, "aggressiveness": 0.0}}
         params = {"processId": None, "rootUri": None, "capabilities": {}, "initializationOptions": options}
         send(to, {"id": 0, "method": "initialize", "params": params})
         answer(back, 0)

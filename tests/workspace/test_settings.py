@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from calomel.workspace.settings import TABLES, ServerSettings, Settings, load_settings
+from calomel.workspace.settings import TABLES, BackendSettings, Settings, load_settings
 from calomel.workspace.settings_reader import allowed, types_of
 
 
@@ -48,9 +48,9 @@ def test_later_sources_win(tmp_path: Path) -> None:
         ("suggest", "debounce_seconds", float("nan"), "a number from 0.0 to 10.0"),
         ("suggest", "enabled", "yes", "true or false"),
         ("privacy", "ignore", "*.secret", "a list of strings"),
-        ("server", "upstream_format", "grpc", "auto, llama.cpp, ollama, vllm, openai, mercury"),
-        ("server", "upstream_fim", "gwen", "qwen, starcoder"),
-        ("server", "upstream_edit", "zeta", "zeta2, zeta2.1, sweep, sweep-v2"),
+        ("backend", "upstream_format", "grpc", "auto, llama.cpp, ollama, vllm, openai, mercury"),
+        ("backend", "upstream_fim", "gwen", "qwen, starcoder"),
+        ("backend", "upstream_edit", "zeta", "zeta2, zeta2.1, sweep, sweep-v2"),
         ("log", "level", 3, "debug, info, warning, error"),
     ],
 )
@@ -76,7 +76,7 @@ def test_unknown_names_are_said_with_one_that_was_meant() -> None:
 
 def test_problems_never_repeat_a_value() -> None:
     secret = "s3cr3t-value"
-    found = problems(initialization_options={"server": {"token": [secret], "idle_minutes": secret}, "log": secret})
+    found = problems(initialization_options={"backend": {"token": [secret], "idle_minutes": secret}, "log": secret})
     assert len(found) == 3
     assert not any(secret in each for each in found)
 
@@ -100,7 +100,7 @@ def _other_value(kind: Any, default: Any) -> Any:
         '[privacy]\nignore = ["!.env"]',
         "[suggest]\nmax_tokens = 512",
         "[workspace]\nindex_files = 100000",
-        '[server]\nmodel = "~nobody-of-this-name/model"',
+        '[backend]\nmodel = "~nobody-of-this-name/model"',
     ],
 )
 def test_a_workspace_can_not_weaken_the_users_settings(tmp_path: Path, line: str) -> None:
@@ -134,15 +134,15 @@ def test_what_an_editor_answers_counts_as_a_workspaces_unless_the_editor_filters
     assert load_settings(initialization_options=own, configuration=own) == (settings, [])
 
 
-@pytest.mark.parametrize("each", fields(ServerSettings), ids=lambda each: each.name)
+@pytest.mark.parametrize("each", fields(BackendSettings), ids=lambda each: each.name)
 def test_a_workspace_says_nothing_of_the_model_that_answers(tmp_path: Path, each: Field[Any]) -> None:
     file = tmp_path / "calomel.toml"
-    value = _other_value(types_of(ServerSettings)[each.name], each.default)
-    file.write_text(f"[server]\n{each.name} = {json.dumps(value)}\n")
+    value = _other_value(types_of(BackendSettings)[each.name], each.default)
+    file.write_text(f"[backend]\n{each.name} = {json.dumps(value)}\n")
     file.chmod(0o600)
     assert load_settings(user_toml=file)[1] == []
     settings, found = load_settings(workspace_toml=file)
-    assert (settings, [problem.name for problem in found]) == (Settings(), [f"server.{each.name}"])
+    assert (settings, [problem.name for problem in found]) == (Settings(), [f"backend.{each.name}"])
     assert found[0].message == "is ignored here, because a repository could set it: set it in your own calomel.toml"
 
 
@@ -236,14 +236,27 @@ def test_of_a_file_that_everybody_may_write_only_what_hides_more_counts(tmp_path
 
 def test_a_token_that_others_can_read_is_not_used_and_the_rest_is(tmp_path: Path) -> None:
     file = tmp_path / "calomel.toml"
-    file.write_text('[privacy]\nignore = ["*.a"]\n[server]\nurl = "https://example.com"\ntoken = "t"\n')
+    file.write_text('[privacy]\nignore = ["*.a"]\n[backend]\nurl = "https://example.com"\ntoken = "t"\n')
     file.chmod(0o644)
     settings, found = load_settings(user_toml=file)
-    assert (settings.privacy.ignore, settings.server) == (("*.a",), ServerSettings())
-    assert "use `chmod 600` or server.token_file" in str(found[0])
+    assert (settings.privacy.ignore, settings.backend) == (("*.a",), BackendSettings())
+    assert "use `chmod 600` or backend.token_file" in str(found[0])
     file.chmod(0o600)
     settings, found = load_settings(user_toml=file)
-    assert (settings.server.token, found) == ("t", [])
+    assert (settings.backend.token, found) == ("t", [])
+
+
+def test_a_table_by_its_earlier_name_is_read_with_one_message(tmp_path: Path) -> None:
+    file = tmp_path / "calomel.toml"
+    file.write_text('[server]\nmodel = "mine"\nthreads = 2\n[backend]\nthreads = 3\n')
+    settings, found = load_settings(user_toml=file, initialization_options={"server": {"idle_minutes": 2.0}})
+    assert (settings.backend.model, settings.backend.threads, settings.backend.idle_minutes) == (Path("mine"), 3, 2.0)
+    message = "server: is now called backend: rename the table"
+    assert [str(each) for each in found] == [f"calomel.toml: {message}", f"initializationOptions: {message}"]
+    file.write_text('[server]\ntoken = "t"\n')
+    file.chmod(0o644)
+    settings, found = load_settings(user_toml=file)
+    assert (settings.backend.token, len(found)) == (None, 2)
 
 
 def test_a_thousand_mistakes_are_told_in_a_few_messages() -> None:

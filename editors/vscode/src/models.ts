@@ -5,10 +5,11 @@ import { promisify } from "node:util";
 import * as vscode from "vscode";
 import type { Pages } from "./page";
 import type { Server } from "./server";
+import { earlierKey } from "./settings";
 
 const RECOMMEND_MS = 120_000;
 
-/** The settings of the server's section that name a model; null takes one back. */
+/** The settings of the section `backend` that name a model; null takes one back. */
 type Choice = Readonly<Record<string, string | null>>;
 
 interface Model {
@@ -107,10 +108,14 @@ export async function useNanoMeanwhile(server: Server): Promise<void> {
 
 /** What is taken back first: two models at once would be none. */
 async function write(settings: Choice): Promise<void> {
-  const configuration = vscode.workspace.getConfiguration("calomel.server");
+  const configuration = vscode.workspace.getConfiguration("calomel");
   const all = Object.entries(settings).sort(([, a], [, b]) => Number(a !== null) - Number(b !== null));
   for (const [name, value] of all) {
-    const key = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+    const key = `backend.${name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())}`;
+    const earlier = earlierKey(key);
+    if (configuration.inspect(earlier)?.globalValue !== undefined) {
+      await configuration.update(earlier, undefined, vscode.ConfigurationTarget.Global);
+    }
     if ((configuration.inspect(key)?.globalValue ?? null) !== value) {
       await configuration.update(key, value ?? undefined, vscode.ConfigurationTarget.Global);
     }

@@ -47,15 +47,25 @@ function ruleOf(said: unknown): Rule {
 export function explicit(all: readonly Described[], inspect: (key: string) => Inspected | undefined): Json {
   const tree: Json = {};
   for (const one of all) {
-    const value = valueOf(one, inspect(one.key) ?? {});
-    if (value === undefined || value === null) {
-      continue;
-    }
     const [section = "", key = ""] = one.name.split(".");
-    const branch = (tree[section] ??= {}) as Json;
-    branch[key] = value;
+    put(tree, section, key, valueOf(one, inspect(one.key) ?? {}));
+    if (section === "backend") {
+      // The server reads it and names the present name; a workspace cannot set any of these.
+      put(tree, "server", key, inspect(earlierKey(one.key))?.globalValue);
+    }
   }
   return tree;
+}
+
+/** What a setting of `backend` was called before. */
+export function earlierKey(key: string): string {
+  return key.replace(/^backend\./, "server.");
+}
+
+function put(tree: Json, section: string, key: string, value: unknown): void {
+  if (value !== undefined && value !== null) {
+    ((tree[section] ??= {}) as Json)[key] = value;
+  }
 }
 
 function valueOf(one: Described, found: Inspected): unknown {

@@ -33,8 +33,15 @@ test("settings of the extension itself stay here", () => {
 });
 
 test("a workspace may not choose where code goes", () => {
-  const set = { "server.url": { workspaceValue: "http://evil" }, "log.outcomeText": { workspaceFolderValue: true } };
+  const set = { "backend.url": { workspaceValue: "http://evil" }, "log.outcomeText": { workspaceFolderValue: true } };
   assert.deepEqual(told(set), {});
+});
+
+test("the earlier name of a setting is told as such, of the user alone", () => {
+  assert.deepEqual(told({ "server.upstream": { globalValue: "http://127.0.0.1:8080" } }), {
+    server: { upstream: "http://127.0.0.1:8080" },
+  });
+  assert.deepEqual(told({ "server.upstream": { workspaceValue: "http://evil" } }), {});
 });
 
 test("a workspace may lower a limit, not raise it", () => {

@@ -289,7 +289,7 @@ def _note_reuse(times: _Times, name: str, budget: int, status: dict[str, Any]) -
 async def _initialize(session: LspSession, workspace: Path, budget: int, model: Path | None) -> None:
     options: dict[str, Any] = {
         "suggest": {"debounce_seconds": 0, "context_tokens": budget},
-        "server": {"idle_minutes": 2, **({"model": str(model)} if model else {})},
+        "backend": {"idle_minutes": 2, **({"model": str(model)} if model else {})},
     }
     await session.request(
         "initialize",

@@ -83,6 +83,7 @@ class Player:
     ) -> None:
         self.result = LogResult(log.name, log.kind, problems=list(log.problems), checks=log.checks)
         self.report: Callable[[int], None] = lambda _: None
+        self.over: Callable[[], bool] = lambda: False
         self.time = LogTime(flows=options.fixed_latency is None)
         self.model = TimedCompleter(completer, self.time, options.fixed_latency)
         self._log = log
@@ -115,11 +116,14 @@ class Player:
         self._asking: tuple[str, int, asyncio.Task[None]] | None = None
 
     async def play(self) -> LogResult:
-        """Play all of it. Raises StuckError."""
+        """Play all of it, or as much as until it is `over`. Raises StuckError."""
         try:
             for position, event in enumerate(self._events):
                 await self.step(position, event)
                 self.report(position + 1)
+                if self.over():
+                    self._events = self._events[: position + 1]
+                    break
             if self._events:
                 await self.time.run_to(self._events[-1].time + _AFTER_END)
             if self._asking is not None:

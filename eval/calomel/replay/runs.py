@@ -47,8 +47,9 @@ def replay_logs(
     open_model: OpenModel = open_engine,
     folder: Path | None = None,
     resume: bool = True,
+    over: Callable[[], bool] = lambda: False,
 ) -> list[LogResult]:
-    """The results of all logs, in their order, however they were computed.
+    """The results of all logs, in their order, however they were computed; of fewer where it is `over` before the end.
 
     Logs done in an interrupted run with the same logs, options, model and code are not replayed again; a finished run
     leaves no journal behind.
@@ -61,6 +62,7 @@ def replay_logs(
         open_model: opens a model.
         folder: of the journal.
         resume: continue an interrupted run.
+        over: asked after each event (after each log with several jobs): no more is played then.
     """
     if options.threads is None and jobs > 1:
         # Several engines share the cores; a single one uses torch's default.
@@ -79,11 +81,13 @@ def replay_logs(
     for number in results:
         report(number, len(logs[number].events), len(logs[number].events))
     todo = [(number, log) for number, log in enumerate(logs) if number not in results]
-    for number, result in _computed(todo, options, jobs, report, open_model):
-        journal.put(digests[number], result)
+    for number, result in _computed(todo, options, jobs, report, open_model, over):
         results[number] = result
+        if over():
+            break
+        journal.put(digests[number], result)
     journal.path.unlink(missing_ok=True)
-    return [results[number] for number in range(len(logs))]
+    return [results[number] for number in sorted(results)]
 
 
 def replay_log(
@@ -92,11 +96,13 @@ def replay_log(
     options: ReplayOptions,
     *,
     report: Callable[[int], None] = lambda _: None,
+    over: Callable[[], bool] = lambda: False,
 ) -> LogResult:
     """One log. A model that stops answering ends it early; the result says so in `error`."""
 
     async def play() -> LogResult:
         player = Player(log, completer, await completer.info(), options)
+        player.over = over
         player.report = lambda done: report(done) if done % _EVENTS_PER_REPORT == 0 else None
         try:
             return await player.play()
@@ -110,7 +116,12 @@ def replay_log(
 
 
 def _computed(
-    todo: Sequence[Task], options: ReplayOptions, jobs: int, report: Report, open_model: OpenModel
+    todo: Sequence[Task],
+    options: ReplayOptions,
+    jobs: int,
+    report: Report,
+    open_model: OpenModel,
+    over: Callable[[], bool],
 ) -> Iterator[tuple[int, LogResult]]:
     """The results by number, as they arrive."""
     if not todo:
@@ -119,7 +130,7 @@ def _computed(
         completer = open_model(options)
         try:
             for number, log in todo:
-                yield number, replay_log(log, completer, options, report=_told(report, number, log))
+                yield number, replay_log(log, completer, options, report=_told(report, number, log), over=over)
         finally:
             run(completer.aclose())
         return

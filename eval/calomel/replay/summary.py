@@ -36,6 +36,7 @@ from calomel.report.result import CONVERTER, Flat, Resampling, Table, flat_cell,
 from calomel.selectivity.sample import reliability
 from calomel.storage import write_whole
 from calomel.storage.failures import cause
+from calomel.suggest.silence import SilenceReason
 
 _MOST_PROBLEMS: Final = 200
 _MOST_NAMES: Final = 5
@@ -218,6 +219,24 @@ def listings(summary: Flat) -> list[Table]:
         Table("Why nothing was shown", ("reason", "times"), silences),
     )
     return [*found, *(each for each in more if each.rows)]
+
+
+def sentence(summary: Flat) -> str:
+    """What a person would have seen, accepted and saved, and why nothing came at the other pauses."""
+    accepted = summary["accepted"] + summary["partly"]
+    saved = summary["saved_share"]
+    seen = f"you would have seen {_counted(summary['shown'], 'suggestion')}"
+    took = f" and accepted {accepted:,}" if saved is None else f", accepted {accepted:,}, saved {saved:.1%} of typing"
+    said = f"At {_counted(summary['opportunities'], 'pause')} {seen}{took}."
+    reasons = [each for each in summary["silences"].items() if each[0] != SilenceReason.SUPERSEDED]
+    if reasons:
+        reason, times = reasons[0]
+        said += f" Mostly nothing appeared because of this: {SilenceReason(reason).message} ({_counted(times, 'time')})"
+    return said
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def counts_line(summary: Mapping[str, Any]) -> str:

@@ -23,7 +23,7 @@ from calomel.infer.outage import Outage, answers_at
 from calomel.infer.remote import shown
 from calomel.prompts.parts import PromptParts
 from calomel.storage.failures import describe
-from calomel.workspace.settings import ServerSettings
+from calomel.workspace.settings import BackendSettings
 
 if TYPE_CHECKING:
     from calomel.infer.listener import Listener
@@ -54,7 +54,7 @@ TOO_SLOW: Final = "Calomel: answers are too slow on this machine; run `calomel d
 _ENOUGH: Final = 5
 
 # Finds or starts what answers for these settings. Raises CompleterError.
-Connect = Callable[[ServerSettings], Awaitable[Completer]]
+Connect = Callable[[BackendSettings], Awaitable[Completer]]
 
 
 class ModelClient:
@@ -83,14 +83,14 @@ class ModelClient:
     def __init__(
         self,
         connect: Connect,
-        server: ServerSettings | None = None,
+        server: BackendSettings | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         changed: Callable[[], None] = lambda: None,
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.server = server or ServerSettings()
+        self.server = server or BackendSettings()
         self.state: Literal["loading", "ready", "error"] = "loading"
         self.message = "Looking for the model's server."
         self.info: ModelInfo | None = None
@@ -108,7 +108,7 @@ class ModelClient:
         self._loading: asyncio.Task[ModelInfo] | None = None
         self._failed_at = float("-inf")
         self._failures = 0  # in a row
-        self._stand_in: ServerSettings | None = None
+        self._stand_in: BackendSettings | None = None
         # Settings may change again while the last server is still being closed.
         self._moving = asyncio.Lock()
 
@@ -116,7 +116,7 @@ class ModelClient:
     def of(cls, completer: Completer, **more: Any) -> Self:
         """The client of a model that is there already, and belongs to the caller."""
 
-        async def found(_: ServerSettings) -> Completer:
+        async def found(_: BackendSettings) -> Completer:
             return completer
 
         client = cls(found, **more)
@@ -163,7 +163,7 @@ class ModelClient:
             self._failed_at, self._failures = float("-inf"), 0
             self.start()
 
-    async def switch(self, server: ServerSettings) -> ModelInfo:
+    async def switch(self, server: BackendSettings) -> ModelInfo:
         """Move to another model once it answers; the present one goes on until then. Raises CompleterError."""
         completer = await self._connect(server)
         try:
@@ -185,7 +185,7 @@ class ModelClient:
             raise
         return info
 
-    async def stand_in(self, server: ServerSettings) -> ModelInfo:
+    async def stand_in(self, server: BackendSettings) -> ModelInfo:
         """Have another model answer until the server that is away is back. Raises CompleterError."""
         completer = await self._connect(server)
         try:
@@ -365,7 +365,7 @@ class ModelClient:
             self._say("error", self.outage.message if away else str(error))
         else:
             LOG.error("the model did not load: %s", describe(error))
-            self._say("error", "The model did not load; see lsp.log.")
+            self._say("error", "The model did not load. `calomel doctor` finds the reason.")
 
     def _is(self, info: ModelInfo) -> None:
         self.info, self._failures = info, 0
@@ -400,7 +400,7 @@ async def _loaded(completer: Completer, waits: Callable[[], None] = lambda: None
         await asyncio.sleep(_LOADING_POLL)
 
 
-def _where(info: ModelInfo, server: ServerSettings) -> str:
+def _where(info: ModelInfo, server: BackendSettings) -> str:
     """One sentence: what the model runs on, or what it is asked through."""
     if info.through:
         return f"It answers through {info.through}."
@@ -409,7 +409,7 @@ def _where(info: ModelInfo, server: ServerSettings) -> str:
     return f"It runs on {device_of(server)}."
 
 
-def device_of(server: ServerSettings) -> str:
+def device_of(server: BackendSettings) -> str:
     """What a model of our own runs on, in words."""
     return f"this machine's {_GPUS.get(server.device.partition(':')[0], 'CPU')}"
 

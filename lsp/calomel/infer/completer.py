@@ -315,7 +315,7 @@ class CompleterError(Exception):
 
 
 # A server of Calomel says so at the proof and at each request.
-REFUSED: Final = "the server does not accept the token: check server.token or server.token_file"
+REFUSED: Final = "the server does not accept the token: check backend.token or backend.token_file"
 
 
 class Completer(Protocol):

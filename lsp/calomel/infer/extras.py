@@ -15,7 +15,7 @@ ENGINE: Final = ("torch", "tokenizers", "safetensors", "llguidance")
 _SMALL_TORCH: Final = "https://download.pytorch.org/whl/cpu"
 NO_MODEL: Final = "no model is installed"
 # How to have one that is somewhere else, in an editor's settings.
-SET_UPSTREAM: Final = "set server.upstream to the address of a server that has one"
+SET_UPSTREAM: Final = "set backend.upstream to the address of a server that has one"
 
 
 def has_engine() -> bool:

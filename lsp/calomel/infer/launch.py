@@ -28,7 +28,7 @@ from calomel.storage import SecretFileError, only_one, open_private, open_regula
 from calomel.weights import gguf_in, nano_path, weights_id
 from calomel.weights.folders import SHIPPED, ModelNameError, cached, models_folder, named, why_none
 from calomel.weights.gguf import GgufError, gguf_of
-from calomel.workspace.settings import OtherServer, ServerSettings
+from calomel.workspace.settings import BackendSettings, OtherServer
 
 if TYPE_CHECKING:
     from calomel.infer.upstream.completer import UpstreamCompleter
@@ -234,7 +234,7 @@ def _why_ended(wish: Wish) -> str | None:
 _NAME_CHARACTERS: Final = 16
 
 
-async def connect(settings: ServerSettings, folders: Sequence[Path] = (), door: Door | None = None) -> Completer:
+async def connect(settings: BackendSettings, folders: Sequence[Path] = (), door: Door | None = None) -> Completer:
     """The model of these settings: behind the upstream, at the server of `url`, or at one that is found or started.
 
     Args:
@@ -247,9 +247,9 @@ async def connect(settings: ServerSettings, folders: Sequence[Path] = (), door: 
     """
     door = door or Door()
     if settings.edit_model is not None and settings.edit_upstream is not None:
-        raise CompleterError("refused", "server.edit_model and server.edit_upstream are both set: remove one of them")
+        raise CompleterError("refused", "backend.edit_model and backend.edit_upstream are both set: remove one of them")
     if settings.edit_upstream_model is not None and settings.edit_upstream is None and settings.upstream is None:
-        message = "server.edit_upstream_model needs a server: set server.edit_upstream, or server.edit_model instead"
+        message = "backend.edit_upstream_model needs a server: set backend.edit_upstream, or backend.edit_model instead"
         raise CompleterError("refused", message)
     _check_address(settings)
     if settings.url is not None:
@@ -272,21 +272,21 @@ async def connect(settings: ServerSettings, folders: Sequence[Path] = (), door: 
     return HttpCompleter(_endpoint(wish, record), session_name(folders), ended, door)
 
 
-def _check_address(settings: ServerSettings) -> None:
+def _check_address(settings: BackendSettings) -> None:
     """Raises CompleterError if nothing may be sent to the address that the settings name."""
     problem = None
     if settings.url is not None:
-        problem = problem_of(settings.url, "server.url", "http://127.0.0.1:8017", settings.allow_http, "server")
+        problem = problem_of(settings.url, "backend.url", "http://127.0.0.1:8017", settings.allow_http, "backend")
     elif settings.upstream is not None:
         from calomel.infer.upstream import exchange
 
-        problem = exchange.problem_of(settings.upstream, settings.allow_http, "server")
-        problem = problem and f"server.{problem}"
+        problem = exchange.problem_of(settings.upstream, settings.allow_http, "backend")
+        problem = problem and f"backend.{problem}"
     if problem is not None:
         raise CompleterError("refused", problem)
 
 
-def open_llama(settings: ServerSettings) -> UpstreamCompleter:
+def open_llama(settings: BackendSettings) -> UpstreamCompleter:
     """The model of these settings in llama.cpp (see `llama_cpp.opens`), found or started. Blocks.
 
     Raises CompleterError.
@@ -294,7 +294,7 @@ def open_llama(settings: ServerSettings) -> UpstreamCompleter:
     return _inside(_found_or_started(_wish(settings)), settings)
 
 
-def _inside(record: ServerRecord, settings: ServerSettings) -> UpstreamCompleter:
+def _inside(record: ServerRecord, settings: BackendSettings) -> UpstreamCompleter:
     from calomel.infer.upstream.completer import UpstreamCompleter
     from calomel.infer.upstream.exchange import Target
 
@@ -302,13 +302,13 @@ def _inside(record: ServerRecord, settings: ServerSettings) -> UpstreamCompleter
     return UpstreamCompleter(Target(record.url, "llama.cpp", None, record.token, fim, edit), OpenDoor())
 
 
-def _upstream(url: str, settings: ServerSettings, door: Door) -> Completer:
+def _upstream(url: str, settings: BackendSettings, door: Door) -> Completer:
     """The client of the server with the model: nothing is started, nobody stands between it and the editor."""
     from calomel.infer.upstream.completer import UpstreamCompleter
     from calomel.infer.upstream.exchange import target_of
 
     if settings.model is not None:
-        raise CompleterError("refused", "server.model and server.upstream are both set: remove one of them")
+        raise CompleterError("refused", "backend.model and backend.upstream are both set: remove one of them")
     key = None if isinstance(settings, OtherServer) else os.environ.get(_KEY)
     return UpstreamCompleter(target_of(url, settings, key), door)
 
@@ -321,7 +321,7 @@ def session_name(folders: Sequence[Path]) -> str:
     return hashlib.sha256(paths.encode("utf-8", "surrogatepass")).hexdigest()[:_NAME_CHARACTERS]
 
 
-def find_or_start(settings: ServerSettings) -> Endpoint:
+def find_or_start(settings: BackendSettings) -> Endpoint:
     """A running server of this user, version, model and device; else one that is started now. Blocks.
 
     Raises CompleterError with the reason if none can be started.
@@ -330,7 +330,7 @@ def find_or_start(settings: ServerSettings) -> Endpoint:
     return _endpoint(wish, _found_or_started(wish))
 
 
-def find(settings: ServerSettings) -> ServerRecord | None:
+def find(settings: BackendSettings) -> ServerRecord | None:
     """A running server of this user, version, model and device; None if there is none. Blocks.
 
     Raises CompleterError if the model cannot be found.
@@ -346,7 +346,7 @@ def _endpoint(wish: Wish, record: ServerRecord) -> Endpoint:
     return Endpoint(record.url, record.token, own=runtime_file.holds(wish.path, record))
 
 
-def _wish(settings: ServerSettings) -> Wish:
+def _wish(settings: BackendSettings) -> Wish:
     model = model_folder(settings.model)
     folder = model or nano_path()
     file = gguf_in(folder)
@@ -442,12 +442,12 @@ def _fits(record: ServerRecord, wish: Wish) -> bool:
     return plain and (record.protocol, record.version, record.weights, record.device) == mine
 
 
-def _token(settings: ServerSettings) -> str | None:
+def _token(settings: BackendSettings) -> str | None:
     if settings.token_file is None:
         return settings.token
     try:
-        return read_secret(settings.token_file, "server.token_file").strip()
+        return read_secret(settings.token_file, "backend.token_file").strip()
     except FileNotFoundError:
-        raise CompleterError("refused", f"server.token_file {settings.token_file} does not exist") from None
+        raise CompleterError("refused", f"backend.token_file {settings.token_file} does not exist") from None
     except SecretFileError as error:
         raise CompleterError("refused", str(error)) from None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 
 from calomel.infer.client import ModelClient
 from calomel.infer.completer import Candidate, CompleteAnswer, CompleteRequest, Kind, ModelInfo, version
-from calomel.workspace.settings import ServerSettings
+from calomel.workspace.settings import BackendSettings
 
 if TYPE_CHECKING:
     from calomel.infer.listener import Listener
@@ -31,7 +31,7 @@ class Models:
         edits: the client of the other one; None while the same model does both.
     """
 
-    def __init__(self, make: Callable[[ServerSettings], ModelClient], server: ServerSettings) -> None:
+    def __init__(self, make: Callable[[BackendSettings], ModelClient], server: BackendSettings) -> None:
         self._make = make
         self._begun = False
         self.server = server
@@ -71,7 +71,7 @@ class Models:
         for client in self:
             client.start()
 
-    async def follow(self, server: ServerSettings) -> None:
+    async def follow(self, server: BackendSettings) -> None:
         """Move to the models that the settings name now, if there are any yet."""
         before, self.server, self.text.server = self.server, server, server
         other = server.for_edits
@@ -92,7 +92,7 @@ class Models:
         if self.edits is not None:
             self.edits.start()
 
-    async def switch(self, server: ServerSettings) -> ModelInfo:
+    async def switch(self, server: BackendSettings) -> ModelInfo:
         """Move to other models once they answer; the present ones go on until then. Raises CompleterError."""
         before, other = self.server, server.for_edits
         moves = other != before.for_edits
@@ -114,7 +114,7 @@ class Models:
             await left.aclose()
         return info
 
-    async def stand_in(self, server: ServerSettings) -> ModelInfo | None:
+    async def stand_in(self, server: BackendSettings) -> ModelInfo | None:
         """Have another model answer for each server that is away; None if none is. Raises CompleterError."""
         found = [await client.stand_in(server) for client in self if client.outage.now]
         return found[0] if found else None

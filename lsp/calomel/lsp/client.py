@@ -82,8 +82,9 @@ def read_client(params: Mapping[str, Any]) -> Client:
     )
 
 
-# The keys of `initializationOptions` that are ours; all others belong to clients of other servers.
-_OWN = ("workspace", "privacy", "suggest", "server", "log")
+# The keys of `initializationOptions` that are ours (`server` is the earlier name of `backend`); all others belong to
+# clients of other servers.
+_OWN = ("workspace", "privacy", "suggest", "backend", "log", "server")
 _AGREEMENTS = (
     "extensions", "other_files", "extends", "configuration_replaces", "configuration_filtered", "completion_item",
     "debug",

@@ -32,7 +32,7 @@ from calomel.storage import available_bytes, processors
 from calomel.storage.machine import free_bytes
 from calomel.suggest.silence import Silence
 from calomel.weights.folders import SHIPPED, known, weights_bytes
-from calomel.workspace.settings import CHOICE, ServerSettings, chosen
+from calomel.workspace.settings import CHOICE, BackendSettings, chosen
 
 if TYPE_CHECKING:
     from calomel.infer.listener import Listener
@@ -246,7 +246,7 @@ class ModelCommands:
             return await self._use_meanwhile()
         wanted, choice = _wished(choice)
         try:
-            server = chosen(self._configuration.settings.server, choice)
+            server = chosen(self._configuration.settings.backend, choice)
         except ValueError as error:
             raise JsonRpcInvalidParams(str(error)) from None
         if self._moving is not None:
@@ -285,7 +285,7 @@ class ModelCommands:
             return {"model": None, "message": f"No server is away. {self._models.message}"}
         return {"model": info.id, "message": self._models.message}
 
-    async def _switch(self, server: ServerSettings, wanted: str | None) -> ModelInfo:
+    async def _switch(self, server: BackendSettings, wanted: str | None) -> ModelInfo:
         if wanted is not None:
             await fetch(self._editor, wanted)
         try:
@@ -344,7 +344,7 @@ def _choice(label: str, detail: str, settings: dict[str, str]) -> dict[str, Any]
     return {"label": label, "detail": detail, "settings": settings}
 
 
-def _comparable(server: ServerSettings) -> ServerSettings:
+def _comparable(server: BackendSettings) -> BackendSettings:
     """The same for the same model."""
     model = None if str(server.model) == SHIPPED else server.model
     return replace(server, model=model, upstream=server.upstream and server.upstream.rstrip("/"))

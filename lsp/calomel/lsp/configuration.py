@@ -24,7 +24,7 @@ from watchdog.observers import Observer
 
 from calomel.lsp.client import own_options, settings_in
 from calomel.lsp.protocol import Editor
-from calomel.workspace.settings import ServerSettings, Settings, load_settings, user_settings_path
+from calomel.workspace.settings import BackendSettings, Settings, load_settings, user_settings_path
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Configuration(FileSystemEventHandler):
         self._loop = asyncio.get_running_loop()
         self._observer: Any = None
         # What the user chose in this session, and the settings that said otherwise.
-        self._chosen: tuple[ServerSettings, ServerSettings] | None = None
+        self._chosen: tuple[BackendSettings, BackendSettings] | None = None
         self.settings = self._load()
 
     async def pull(self) -> None:
@@ -86,9 +86,9 @@ class Configuration(FileSystemEventHandler):
         self._folders = folders
         self._apply()
 
-    def choose(self, server: ServerSettings) -> None:
+    def choose(self, server: BackendSettings) -> None:
         """Another model answers from now on, until the settings name one themselves."""
-        self._chosen = self._read().server, server
+        self._chosen = self._read().backend, server
         self._apply()
 
     def watch(self) -> None:
@@ -134,8 +134,8 @@ class Configuration(FileSystemEventHandler):
         settings = self._read()
         if self._chosen is not None:
             earlier, chosen = self._chosen
-            if settings.server == earlier:
-                return replace(settings, server=chosen)
+            if settings.backend == earlier:
+                return replace(settings, backend=chosen)
             self._chosen = None
         return settings
 

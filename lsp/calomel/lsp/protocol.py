@@ -125,7 +125,7 @@ class Editor(JsonRPCServer):
                 raise
             except Exception as error:  # noqa: BLE001 - whatever it says may quote the user's text
                 LOG.error("%s: %s", method, describe(error))  # noqa: TRY400 - so may its traceback
-                raise JsonRpcInternalError("The server failed; see lsp.log.") from None
+                raise JsonRpcInternalError("The server failed. Its log has details: calomel.showLog.") from None
 
         # `Any`: pygls passes itself to a handler whose first parameter could be a server.
         async def answer_later(raw: Any) -> Any:

@@ -29,7 +29,7 @@ from calomel.lsp.suggestions import Suggestions, place_of
 from calomel.lsp.text_sync import Cursor, TextSync
 from calomel.storage import ENDING
 from calomel.storage.failures import describe
-from calomel.workspace.settings import ServerSettings, Settings
+from calomel.workspace.settings import BackendSettings, Settings
 
 if TYPE_CHECKING:
     from calomel.infer.listener import Listener
@@ -153,7 +153,7 @@ class Session:
         self._configuration = Configuration(self._editor, self._apply)
         settings = self._configuration.settings
         made = partial(ModelClient, self._connect, clock=clock, changed=self._model_changed, warn=self._editor.warn)
-        self._models = Models(made, settings.server)
+        self._models = Models(made, settings.backend)
         self._services = Services(settings, client, self._models, partial(_call_in, loop, self._editor.warn))
         self._workspace, self._suggester = self._services.workspace, self._services.suggester
         self._sync = TextSync(self._workspace, self._editor.warn)
@@ -283,8 +283,8 @@ class Session:
         self._services.apply(settings)
         if self._begun and (settings.workspace, settings.privacy) != (before.workspace, before.privacy):
             self._index_again()
-        if settings.server != self._models.server:
-            self._spawn(self._models.follow(settings.server))
+        if settings.backend != self._models.server:
+            self._spawn(self._models.follow(settings.backend))
         self._tell_state()
 
     def _folders_changed(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
@@ -300,7 +300,7 @@ class Session:
 
     # The model.
 
-    async def _connect(self, server: ServerSettings) -> Completer:
+    async def _connect(self, server: BackendSettings) -> Completer:
         if self._factory is not None:
             return await self._factory(server)
         from calomel.infer.launch import connect as find_or_start

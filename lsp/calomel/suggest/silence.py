@@ -38,7 +38,7 @@ class SilenceReason(StrEnum):
     LOADING = "loading", "The model is still loading."
     OVERLOADED = "overloaded", "The model server is overloaded."
     TIMEOUT = "timeout", "The model did not answer in time."
-    FAILED = "failed", "The model failed to answer; see lsp.log and engine.log."
+    FAILED = "failed", "The model failed to answer. `calomel doctor` asks it and finds the reason."
     NOT_TRAINED_FOR_EDITS = (
         "not_trained_for_edits",
         "This model writes completions but no next edits.",

@@ -99,7 +99,7 @@ class SuggestSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerSettings:
+class BackendSettings:
     """Which model answers, and where. A workspace can set none of these: it could send your code elsewhere."""
 
     url: Text | None = setting(
@@ -158,19 +158,19 @@ class ServerSettings:
     )
 
     @property
-    def for_text(self) -> ServerSettings:
+    def for_text(self) -> BackendSettings:
         """The model for text at the cursor; for next edits, too, where `for_edits` is None."""
         return replace(self, edit_model=None, edit_upstream=None, edit_upstream_model=None, edit_upstream_key_file=None)
 
     @property
-    def for_edits(self) -> ServerSettings | None:
+    def for_edits(self) -> BackendSettings | None:
         """The model for next edits; None if that is the one for text."""
         if all(getattr(self, name) is None for name in EDIT_CHOICE):
             return None
         if self.edit_model is None and self.edit_upstream in {None, self.upstream}:
             key = self.edit_upstream_key_file or self.upstream_key_file
             return replace(self.for_text, upstream_model=self.edit_upstream_model, upstream_key_file=key)
-        elsewhere = ServerSettings if self.upstream is None else OtherServer
+        elsewhere = BackendSettings if self.upstream is None else OtherServer
         return elsewhere(
             model=self.edit_model,
             upstream=self.edit_upstream,
@@ -181,7 +181,7 @@ class ServerSettings:
         )
 
 
-class OtherServer(ServerSettings):
+class OtherServer(BackendSettings):
     """The model for next edits at another server than `upstream`, whose key in the environment it must not get."""
 
     __slots__ = ()
@@ -208,7 +208,7 @@ class Settings:
     workspace: WorkspaceSettings = field(default_factory=WorkspaceSettings)
     privacy: PrivacySettings = field(default_factory=PrivacySettings)
     suggest: SuggestSettings = field(default_factory=SuggestSettings)
-    server: ServerSettings = field(default_factory=ServerSettings)
+    backend: BackendSettings = field(default_factory=BackendSettings)
     log: LogSettings = field(default_factory=LogSettings)
 
 
@@ -277,23 +277,23 @@ CHOICE: Final = (
 
 def _without_model(section: Any, changes: Mapping[str, Any]) -> Any:
     """The section, without the model of an earlier source where a later one names another."""
-    if not isinstance(section, ServerSettings):
+    if not isinstance(section, BackendSettings):
         return section
-    usual = ServerSettings()
+    usual = BackendSettings()
     for places, names in ((_PLACES, CHOICE), (_EDIT_PLACES, EDIT_CHOICE)):
         if any(changes.get(name) not in {None, getattr(section, name)} for name in places):
             section = replace(section, **{name: getattr(usual, name) for name in names})
     return section
 
 
-def chosen(server: ServerSettings, choice: Mapping[str, Any]) -> ServerSettings:
+def chosen(server: BackendSettings, choice: Mapping[str, Any]) -> BackendSettings:
     """The settings with another model: `choice` names what differs from the defaults. Raises ValueError."""
     problems: list[SettingProblem] = []
     unknown = ", ".join(str(name) for name in choice if name not in CHOICE)
     if unknown:
         raise ValueError(f"{unknown}: not a setting that chooses a model")
-    usual = ServerSettings()
-    changes = checked(usual, "server", choice, Source("the choice"), problems)
+    usual = BackendSettings()
+    changes = checked(usual, "backend", choice, Source("the choice"), problems)
     if problems:
         raise ValueError("; ".join(map(str, problems)))
     return replace(server, **{name: changes.get(name, getattr(usual, name)) for name in CHOICE})

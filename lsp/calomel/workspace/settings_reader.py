@@ -20,6 +20,8 @@ from calomel.storage import is_own, open_regular, rights_of_others
 
 # The table of `calomel serve`; it counts only in the user's own file, or in one that the user names.
 SERVE: Final = "serve"
+# Tables by their earlier names, which are read as well.
+RENAMED: Final[Mapping[str, str]] = {"server": "backend"}
 # A settings file is a page long; something larger is something else.
 _MAX_BYTES: Final = 64 * 1024
 _OTHERS_READ: Final = stat.S_IRGRP | stat.S_IROTH
@@ -129,12 +131,12 @@ def _read(
             kept = {name: value for name, value in tables.items() if name == "privacy"}
             return kept, "other users can change it, so only its privacy rules count; use `chmod o-w` or `chown`"
         return {}, "other users can change it, so Calomel did not read it; use `chmod go-w` or `chown`"
-    for name, kind in kinds.items():
+    for name, kind in (*kinds.items(), *((old, kinds[new]) for old, new in RENAMED.items() if new in kinds)):
         values = tables.get(name)
         secrets = [each.name for each in fields(kind) if each.metadata["secret"]]
         secret = next((each for each in secrets if isinstance(values, dict) and each in values), None)
         if secret and rights_of_others(status, _OTHERS_READ) and not source.workspace:
-            hint = f"use `chmod 600` or {name}.{secret}_file"
+            hint = f"use `chmod 600` or {RENAMED.get(name, name)}.{secret}_file"
             message = f"other users can read it, so Calomel did not use [{name}]; {hint}"
             problems.append(SettingProblem(source.label, f"{name}.{secret}", message))
             tables[name] = {}
@@ -157,7 +159,7 @@ def tables(
 ) -> dict[str, Mapping[str, Any]]:
     """The tables among what a source says; `problems` gets whatever else is there."""
     found = {}
-    for name, values in given.items():
+    for name, values in _by_present_names(given, kinds, source, problems).items():
         owners = [f"[{table}]" for table, kind in kinds.items() if name.replace("-", "_") in types_of(kind)]
         if name in kinds and isinstance(values, Mapping):
             found[name] = values
@@ -169,6 +171,21 @@ def tables(
         else:
             message = f"belongs in the table {' or '.join(owners)}" if owners else _unknown(name, kinds)
         problems.append(SettingProblem(source.label, _plain(name), message))
+    return found
+
+
+def _by_present_names(
+    given: Mapping[str, Any], kinds: Mapping[str, type], source: Source, problems: list[SettingProblem]
+) -> dict[str, Any]:
+    """What a source says, with its tables under the names that they have now, whose settings win."""
+    found = dict(given)
+    for earlier, name in RENAMED.items():
+        if name in kinds and isinstance(old := found.get(earlier), Mapping):
+            new = found.get(name, {})
+            if isinstance(new, Mapping):
+                found = {each: values for each, values in found.items() if each != earlier}
+                found[name] = {**old, **new}
+                problems.append(SettingProblem(source.label, earlier, f"is now called {name}: rename the table"))
     return found
 
 

@@ -50,8 +50,8 @@ _USER_DEFINED: Final = 4
 # Of SmolLM2-135M on one core: 39.5 tokens a second in four bits, 13.2 of this engine in bfloat16.
 FASTER_ON_A_CPU: Final = (
     "On a CPU, llama.cpp may be faster: with SmolLM2-135M on one core, it wrote three times as many tokens a second in "
-    "four bits as Calomel in bfloat16. To use it, install the extra `llama` and set server.model to a GGUF file, or "
-    'run `llama-server -m FILE.gguf --port 8080` and set server.upstream = "http://127.0.0.1:8080".'
+    "four bits as Calomel in bfloat16. To use it, install the extra `llama` and set backend.model to a GGUF file, or "
+    'run `llama-server -m FILE.gguf --port 8080` and set backend.upstream = "http://127.0.0.1:8080".'
 )
 
 
@@ -66,7 +66,7 @@ class GgufError(ValueError):
 def by_llama_cpp(file: Path) -> str:
     """How to use any GGUF file."""
     return (
-        f"run `llama-server -m {file} --port 8080` and set server.upstream = "
+        f"run `llama-server -m {file} --port 8080` and set backend.upstream = "
         '"http://127.0.0.1:8080" (on the command line: --upstream)'
     )
 

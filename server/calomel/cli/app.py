@@ -25,7 +25,7 @@ from calomel.cli.train import corpus, edits, shards, train
 if TYPE_CHECKING:
     from calomel.cli.checks import Finding
     from calomel.server.settings import ServeSettings
-    from calomel.workspace.settings import ServerSettings
+    from calomel.workspace.settings import BackendSettings
 
 
 class Step(NamedTuple):
@@ -111,10 +111,10 @@ def _model(served: Finding | None) -> Step:
     return Step("Calomel uses its small model `nano`. See which larger ones fit:", _RECOMMEND)
 
 
-def _is_usual(server: ServerSettings) -> bool:
+def _is_usual(server: BackendSettings) -> bool:
     """Whether the user has chosen no model."""
     from calomel.cli import choice
-    from calomel.workspace.settings import ServerSettings as Usual
+    from calomel.workspace.settings import BackendSettings as Usual
 
     return choice.is_same(server, Usual())
 

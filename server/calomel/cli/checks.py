@@ -28,7 +28,7 @@ from calomel.storage import load_average, processors
 from calomel.storage.failures import cause
 from calomel.weights import nano_path
 from calomel.weights.folders import ModelNameError, folder_of, is_model, weights_bytes
-from calomel.workspace.settings import ServerSettings, Settings
+from calomel.workspace.settings import BackendSettings, Settings
 
 if TYPE_CHECKING:
     import httpx
@@ -397,14 +397,14 @@ def measured(settings: Settings, clock: Callable[[], float] = time.perf_counter)
     from calomel.infer.client import ModelClient
     from calomel.infer.launch import find, model_folder
 
-    server = settings.server
+    server = settings.backend
     folder = None
     if server.url is None and server.upstream is None and find(server) is None:
         folder = model_folder(server.model) or nano_path()
         if weights_bytes(folder) > _LARGEST_BYTES or llama_cpp.opens(folder):
             return None
 
-    async def opened(server: ServerSettings) -> Completer:
+    async def opened(server: BackendSettings) -> Completer:
         from calomel.infer.in_process import open_completer
         from calomel.infer.launch import connect
 

@@ -24,14 +24,15 @@ from calomel.infer.launch import model_folder
 from calomel.storage import write_whole
 from calomel.weights import gguf_in
 from calomel.weights.folders import SHIPPED, ModelFolder, ModelNameError, folder_of, is_model, known, of_others
-from calomel.workspace.settings import CHOICE, EDIT_CHOICE, ServerSettings, load_settings, user_settings_path
+from calomel.workspace.settings import CHOICE, EDIT_CHOICE, BackendSettings, load_settings, user_settings_path
 
 # Settings that say where an upstream is and how it is asked; they stay while its address does.
 _OF_AN_UPSTREAM: Final = ("upstream_format", "upstream_key_file")
 _PLACES: Final = frozenset({"url", "model", "upstream"})
 # Written with a choice that names it; another choice leaves it.
 _DEVICE: Final = "device"
-_HEADER: Final = re.compile(r"""[ \t]*\[[ \t]*(["']?)server\1[ \t]*\][ \t]*(#.*)?\s*""")
+# By its earlier name, too, which gives way to the present one.
+_HEADER: Final = re.compile(r"""([ \t]*\[[ \t]*(["']?))(backend|server)(\2[ \t]*\][ \t]*(?:#.*)?\s*)""")
 _NEXT: Final = re.compile(r"[ \t]*\[")
 _NAMES: Final = "|".join((*CHOICE, _DEVICE))
 _SET: Final = re.compile(rf"""([ \t]*(["']?)({_NAMES})\2[ \t]*=[ \t]*)("(?:[^"\\]|\\.)*"|'[^']*')?(.*\s*)""")
@@ -40,12 +41,12 @@ _LATER: Final = frozenset({"loading", "overloaded", "timeout", "unreachable"})
 _LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
 
 
-def choice() -> ServerSettings:
+def choice() -> BackendSettings:
     """What the user's file chooses."""
-    return load_settings(user_toml=user_settings_path())[0].server
+    return load_settings(user_toml=user_settings_path())[0].backend
 
 
-def described(server: ServerSettings) -> str:
+def described(server: BackendSettings) -> str:
     """The model of these settings, or the two, in words."""
     other = server.for_edits
     if other is not None:
@@ -57,7 +58,7 @@ def described(server: ServerSettings) -> str:
     return str(server.model or SHIPPED)
 
 
-def is_of(server: ServerSettings, model: ModelFolder) -> bool:
+def is_of(server: BackendSettings, model: ModelFolder) -> bool:
     """Whether these settings choose a model of this machine."""
     chosen = str(server.model or SHIPPED)
     names = chosen == str(model.path) or chosen.replace("/", "--") == model.name.replace("/", "--")
@@ -79,12 +80,12 @@ def runs_in(place: Path, family: str) -> str:
     return "own engine" if has_engine() else "needs Calomel's extra engine"
 
 
-def is_same(one: ServerSettings, other: ServerSettings) -> bool:
+def is_same(one: BackendSettings, other: BackendSettings) -> bool:
     """Whether both choose the same model."""
     return _choice_of(one) == _choice_of(other)
 
 
-def _choice_of(server: ServerSettings) -> list[Any]:
+def _choice_of(server: BackendSettings) -> list[Any]:
     plain = replace(server, model=None) if str(server.model) == SHIPPED else server
     return [getattr(plain, name) for name in CHOICE]
 
@@ -105,7 +106,7 @@ def choose(wanted: Mapping[str, str]) -> Path:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(path, new, mode=0o600 if text is None else None)
     settings, problems = load_settings(user_toml=path)
-    if any(str(getattr(settings.server, name)) != value for name, value in wanted.items()):
+    if any(str(getattr(settings.backend, name)) != value for name, value in wanted.items()):
         raise CommandError(f"{path} names the model, but does not count: {'; '.join(map(str, problems))}")
     return path
 
@@ -113,22 +114,24 @@ def choose(wanted: Mapping[str, str]) -> Path:
 def _edited(path: Path, text: str, wanted: Mapping[str, str], kept: tuple[str, ...]) -> str:
     """The text with this choice. Raises InputError unless that is all that changes, as a TOML parser reads it."""
     lines = "".join(f"{name} = {_quoted(value)}\n" for name, value in wanted.items())
-    by_hand = f"write this there, under [server]: {'; '.join(lines.splitlines())}"
+    by_hand = f"write this there, under [backend]: {'; '.join(lines.splitlines())}"
     try:
         tables = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not valid TOML: {error}", "correct it, then run this again") from None
-    section = tables.get("server", {})
+    if "backend" not in tables and "server" in tables:
+        tables["backend"] = tables.pop("server")
+    section = tables.get("backend", {})
     if not isinstance(section, dict):
-        raise InputError(f"{path}: server is not a table", by_hand)
+        raise InputError(f"{path}: backend is not a table", by_hand)
     rest = {name: value for name, value in section.items() if name not in CHOICE or name in kept}
     new = _with_lines(text, dict(wanted), kept)
     try:
-        right = tomllib.loads(new) == {**tables, "server": {**rest, **wanted}}
+        right = tomllib.loads(new) == {**tables, "backend": {**rest, **wanted}}
     except tomllib.TOMLDecodeError:
         right = False
     if not right:
-        raise InputError(f"{path} writes [server] in a form that this command does not edit", by_hand)
+        raise InputError(f"{path} writes [backend] in a form that this command does not edit", by_hand)
     return new
 
 
@@ -139,8 +142,9 @@ def _with_lines(text: str, wanted: dict[str, str], kept: tuple[str, ...]) -> str
         lines[-1] += end
     start = next((number for number, line in enumerate(lines, 1) if _HEADER.fullmatch(line)), None)
     if start is None:
-        lines += [end] * bool(lines) + [f"[server]{end}"]
+        lines += [end] * bool(lines) + [f"[backend]{end}"]
         start = len(lines)
+    lines[start - 1] = _HEADER.sub(r"\1backend\4", lines[start - 1])
     stop = next((number for number in range(start, len(lines)) if _NEXT.match(lines[number])), len(lines))
     body = []
     for line in lines[start:stop]:
@@ -187,31 +191,31 @@ def own_choices(here: Here) -> Iterator[Own]:
     ours = choice()
     for each, values in vs_code_settings(here):
         server, _ = load_settings(user_toml=path, configuration=nested(values), filtered=True)
-        names = ", ".join(key for key in values if snake_case(key.removeprefix("calomel.server.")) in CHOICE)
-        if not is_same(server.server, ours):
-            advice = f"remove {names or 'calomel.server'} from {each.settings(here)}"
-            yield Own(each.name, described(server.server), advice)
+        names = ", ".join(key for key in values if snake_case(key.removeprefix("calomel.backend.")) in CHOICE)
+        if not is_same(server.backend, ours):
+            advice = f"remove {names or 'calomel.backend'} from {each.settings(here)}"
+            yield Own(each.name, described(server.backend), advice)
     yield from _neovims(here, ours)
     predictions = (settings_of(zed_settings(here)) or {}).get("edit_predictions")
     if isinstance(predictions, Mapping) and predictions.get("provider") == "open_ai_compatible_api":
         yield Own("Zed", "", f"it asks `calomel serve`: set model under [serve] in {path}, or use --model")
 
 
-_LUA: Final = re.compile(r"\bserver\s*=\s*\{[^{}]*?\b(?:url|model|upstream)\s*=")
+_LUA: Final = re.compile(r"\b(?:backend|server)\s*=\s*\{[^{}]*?\b(?:url|model|upstream)\s*=")
 
 
-def _neovims(here: Here, ours: ServerSettings) -> Iterator[Own]:
+def _neovims(here: Here, ours: BackendSettings) -> Iterator[Own]:
     name = os.environ.get("NVIM_APPNAME") or "nvim"
     kept = Path(os.environ.get("XDG_DATA_HOME") or here.home / ".local" / "share") / name / "calomel" / "model.json"
     options = (settings_of(kept) or {}).get("choice")
     if isinstance(options, Mapping) and any(options.get(place) for place in _PLACES):
         path = user_settings_path()
-        server = load_settings(user_toml=path, initialization_options={"server": options})[0].server
+        server = load_settings(user_toml=path, initialization_options={"backend": options})[0].backend
         if not is_same(server, ours):
             yield Own("Neovim", described(server), f"that was chosen with :CalomelModel; to undo it: rm {kept}")
     place = mentioned(here.config / name)
     if place is not None and _LUA.search(read(place) or ""):
-        yield Own("Neovim", "", f"remove the model from settings.server in {place}, unless it is the same")
+        yield Own("Neovim", "", f"remove the model from settings.backend in {place}, unless it is the same")
 
 
 def name_of(model: str) -> str:
@@ -261,7 +265,7 @@ def why_silent(wanted: Mapping[str, str]) -> str:
     Raises InputError if it answers otherwise than these settings want.
     """
     before = choice()
-    given = ServerSettings(allow_http=before.allow_http, **wanted)  # type: ignore[arg-type]
+    given = BackendSettings(allow_http=before.allow_http, **wanted)  # type: ignore[arg-type]
     if before.upstream == given.upstream:
         given = replace(given, **{name: getattr(before, name) for name in _OF_AN_UPSTREAM if name not in wanted})
     try:

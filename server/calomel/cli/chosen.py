@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from calomel.infer.completer import ModelInfo
     from calomel.infer.upstream.completer import UpstreamCompleter
     from calomel.server.upstream import Upstream
-    from calomel.workspace.settings import ServerSettings
+    from calomel.workspace.settings import BackendSettings
 
 AnyModel: TypeAlias = Annotated[
     str | None,
@@ -99,12 +99,12 @@ def chosen(given: Mapping[str, Any]) -> Chosen:
     Raises InputError, which names the option, for what cannot be used.
     """
     from calomel.server.upstream import Upstream
-    from calomel.workspace.settings import ServerSettings
+    from calomel.workspace.settings import BackendSettings
 
     model, upstream, named = given["model"], given["upstream"], given["upstream_model"]
     if model is not None and upstream is not None:
         raise InputError("--model and --upstream are both given", "remove one of them")
-    server = ServerSettings() if model is not None or upstream is not None else _settings()
+    server = BackendSettings() if model is not None or upstream is not None else _settings()
     by_settings = bool(server.model or server.upstream)
     url = upstream or server.upstream
     if named is not None and url is None:
@@ -118,7 +118,7 @@ def chosen(given: Mapping[str, Any]) -> Chosen:
     if model is not None:
         place = _place(f"--model {model}", model)
     else:
-        place = None if server.model is None else _place("server.model", str(server.model))
+        place = None if server.model is None else _place("backend.model", str(server.model))
     from calomel.infer import llama_cpp
 
     if place is None or not llama_cpp.opens(place):
@@ -126,14 +126,14 @@ def chosen(given: Mapping[str, Any]) -> Chosen:
     return Chosen(place, None, device, threads, by_settings and place is not None)
 
 
-def _settings() -> ServerSettings:
+def _settings() -> BackendSettings:
     """The user's choice for all editors. Raises InputError for one that no command can ask."""
     from calomel.workspace.settings import load_settings, user_settings_path
 
     settings, problems = load_settings(user_toml=user_settings_path())
     for problem in problems:
         say(str(problem), err=True)
-    server = settings.server
+    server = settings.backend
     if server.url is not None:
         url = without_credentials(server.url)
         raise InputError(f"your choice is the Calomel server at {url}, which this command cannot ask", _OPTIONS)

@@ -16,7 +16,7 @@ from calomel.cli.editor import VS_CODES, Here, VsCode, mentioned, settings_of, z
 from calomel.infer.completer import CompleterError, ModelInfo
 from calomel.infer.remote import is_loopback
 from calomel.suggest.silence import Silence, SilenceReason
-from calomel.workspace.settings import ServerSettings, Settings, load_settings
+from calomel.workspace.settings import BackendSettings, Settings, load_settings
 from calomel.workspace.settings_reader import SettingProblem
 
 # An upstream is asked several questions.
@@ -24,16 +24,16 @@ _ANSWER_SECONDS: Final = 10.0
 # Parts of an editor's own settings that are not settings of the language server.
 _NONE_OF_OURS: Final = frozenset({"path", "editor"})
 _ADVICE: Final = {
-    "unreachable": "start it (calomel serve), or remove server.url so that editors start their own",
+    "unreachable": "start it (calomel serve), or remove backend.url so that editors start their own",
     "loading": "wait a moment, then run `calomel doctor` again",
     "timeout": "see what that server printed, and its status page",
 }
-_REFUSED: Final = "correct server.url, server.token or server.token_file"
+_REFUSED: Final = "correct backend.url, backend.token or backend.token_file"
 _ADVICE_UPSTREAM: Final = {
-    "unreachable": "start that server, or remove server.upstream",
+    "unreachable": "start that server, or remove backend.upstream",
     "timeout": "see what that server printed",
     "loading": "wait a moment, then run `calomel doctor` again",
-    "refused": "correct that, or remove server.upstream",
+    "refused": "correct that, or remove backend.upstream",
 }
 # Refusals of files that no setting can lift.
 _UNFIT: Final = frozenset({"binary", "too_large", "unreadable"})
@@ -53,7 +53,7 @@ class Side:
     name: str
     settings: Settings
     problems: tuple[SettingProblem, ...]
-    prefix: str = "server."
+    prefix: str = "backend."
 
 
 def sides(
@@ -139,14 +139,14 @@ def _suggestions(side: Side) -> Iterator[Finding]:
 def _models(side: Side) -> Iterator[Finding]:
     """Ask the models of these settings, where editors would ask them."""
     yield from _model(side)
-    other = side.settings.server.for_edits
+    other = side.settings.backend.for_edits
     if other is not None:
-        for each in _model(replace(side, settings=replace(side.settings, server=other), prefix="server.edit_")):
+        for each in _model(replace(side, settings=replace(side.settings, backend=other), prefix="backend.edit_")):
             yield replace(each, subject=f"{each.subject} for edits")
 
 
 def _model(side: Side) -> Iterator[Finding]:
-    server = side.settings.server
+    server = side.settings.backend
     if server.url is not None:
         yield _asked(side, f"{side.prefix}url in {side.name}", _ADVICE, _REFUSED)
     elif server.upstream is not None:
@@ -162,8 +162,8 @@ def _own(side: Side) -> Iterator[Finding]:
     from calomel.infer.launch import find, model_folder
     from calomel.weights import nano_path
 
-    server, where = side.settings.server, f"{side.prefix}model in {side.name}"
-    wrong = "choose another, or remove server.model to use nano"
+    server, where = side.settings.backend, f"{side.prefix}model in {side.name}"
+    wrong = "choose another, or remove backend.model to use nano"
     try:
         folder = model_folder(server.model) or nano_path()
         running = find(server) is not None
@@ -186,12 +186,12 @@ def _own(side: Side) -> Iterator[Finding]:
         yield fail("editors' model", f"{files.found} ({where})", wrong)
     if server.device != "cpu":
         device = check_device(server.device, "editors' device")
-        yield replace(device, found=f"{device.found} (server.device in {side.name})")
+        yield replace(device, found=f"{device.found} (backend.device in {side.name})")
 
 
 def _asked(side: Side, where: str, advice: Mapping[str, str], otherwise: str) -> Finding:
     """Ask the model as an editor does; it says what the editor would."""
-    server = side.settings.server
+    server = side.settings.backend
     try:
         info = asyncio.run(info_of(server))
     except TimeoutError:
@@ -203,7 +203,7 @@ def _asked(side: Side, where: str, advice: Mapping[str, str], otherwise: str) ->
     return ok("editors' model", f"{info.id}{through} ({where})")
 
 
-async def info_of(server: ServerSettings) -> ModelInfo:
+async def info_of(server: BackendSettings) -> ModelInfo:
     """Describes the model that answers. Raises CompleterError, TimeoutError."""
     from calomel.infer.launch import connect
 

@@ -41,10 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if words in _QUICK:
         _serve_editor()
     from calomel.cli.app import program
-    from calomel.cli.output import exit_code_of
 
     try:
-        program()(args=words, prog_name="calomel")
+        status = program()(args=words, prog_name="calomel", standalone_mode=False)
     except ModuleNotFoundError as error:
         name = error.name or ""
         if name.startswith("calomel"):
@@ -62,11 +61,41 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         raise SystemExit(_INTERRUPTED) from None
     except Exception as error:
-        status = exit_code_of(error)
+        status = _reported(error)
         if status is None:
             raise
-        _report(str(error), getattr(error, "hint", ""))
         raise SystemExit(status) from error
+    raise SystemExit(status if isinstance(status, int) else 0)
+
+
+def _reported(error: Exception) -> int | None:
+    """Report an error that Calomel expects; returns the exit status, None for a fault of the program."""
+    from calomel.cli.output import exit_code_of
+
+    if hasattr(error, "format_message"):  # typer's, for a command line that it cannot read
+        command = getattr(getattr(error, "ctx", None), "command_path", "calomel")
+        _report(_in_our_words(error.format_message().rstrip(".")), f"{command} -h")
+        return 2
+    status = exit_code_of(error)
+    if status is not None:
+        _report(str(error), getattr(error, "hint", ""))
+    return status
+
+
+# What the library says of a number, in our words.
+_OF_NUMBERS: Final = {
+    "Input should be a valid integer, unable to parse string as an integer": "must be a whole number",
+    "Input should be a valid number, unable to parse string as a number": "must be a number",
+    "Input should be greater than or equal to": "must be at least",
+    "Input should be less than or equal to": "must be at most",
+}
+
+
+def _in_our_words(text: str) -> str:
+    for theirs, ours in _OF_NUMBERS.items():
+        text = text.replace(theirs, ours)
+    text = text.replace("invalid value for '", "").replace("Invalid value for '", "").replace("': must", " must")
+    return text[:1].lower() + text[1:]
 
 
 def _missing(package: str, words: Sequence[str]) -> tuple[str, str]:

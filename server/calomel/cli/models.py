@@ -105,7 +105,7 @@ def use(
 ) -> None:
     """Choose the model for all editors, and for `calomel try`, `fill`, `replay` and `calibrate`.
 
-    It writes the choice under [server] in your own calomel.toml, and names the editors whose own settings win.
+    It writes the choice under [backend] in your own calomel.toml, and names the editors whose own settings win.
     """
     from calomel.cli import choice
     from calomel.infer.remote import with_scheme

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json as encoder
+import math
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -30,10 +32,13 @@ from calomel.storage import MOST_TABLE_BYTES, read_whole, write_whole
 
 if TYPE_CHECKING:
     from calomel.replay.events import ReplayLog
+    from calomel.replay.opportunity import LogResult
 
 # If a log has more problems than this, only their number is printed.
 _PROBLEMS = 10
 _LONGEST_LATENCY = 60_000.0
+# Of a run that is read by a person, who waits for it.
+_MINUTES = 1.5
 
 
 def _latency(text: str) -> str | float:
@@ -87,11 +92,19 @@ def replay(
         bool,
         typer.Option("--recorded-assistant", help="Filter the recorded assistant's suggestions instead."),
     ] = False,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Stop after so many. Default: 1.5; none with --details, --jobs, --json, --html or --samples.",
+        ),
+    ] = None,
+    details: Annotated[bool, typer.Option("--details", help="Print every figure.")] = False,
     compare: Annotated[
         tuple[Path, Path] | None, typer.Option(metavar="A.json B.json", help="Compare two JSON results instead.")
     ] = None,
 ) -> None:
-    """Replay recorded edits and count accepted suggestions."""
+    """Replay edits: what you would have seen, accepted and saved."""
     given = locals()
     if compare is not None:
         _compare(*compare, seed=seed)
@@ -103,11 +116,13 @@ def replay(
         return
     from calomel.replay.opportunity import ReplayOptions
     from calomel.replay.runs import replay_logs
-    from calomel.replay.summary import document, listings, write_report
+    from calomel.replay.summary import document, sentence, write_report
     from calomel.report.running import Progress
 
     choice = chosen(given)
     options = made_of(ReplayOptions, {**given, **choice.options, "samples": samples is not None})
+    statistics = details or json or html or samples or jobs > 1
+    until = _end(minutes if minutes is not None or statistics else _MINUTES)
     done = [0] * len(read)
     with Progress() as progress:
         progress.phase("replay, events", sum(len(log.events) for log in read))
@@ -116,16 +131,41 @@ def replay(
             done[log] = min(so_far, total)
             progress.step(sum(done))
 
-        results = replay_logs(read, options, jobs=jobs, report=report, resume=resume)
+        results = replay_logs(
+            read, options, jobs=jobs, report=report, resume=resume, over=lambda: time.monotonic() > until
+        )
     whole = document(results, seed, {"options": asdict(options) | choice.told})
-    for listing in listings(whole):
-        console(wrap=True).print(listing.to_rich())
+    say(sentence(whole))
+    if time.monotonic() > until:
+        say(f"That was {sum(done) / sum(len(log.events) for log in read):.0%} of it: --minutes allows more time.")
+    _print(whole if details else None)
     if samples is not None:
         write_whole(samples, "".join(each.to_line() for result in results for each in result.samples))
     if json is not None:
         write_whole(json, encoder.dumps(whole, allow_nan=False) + "\n")
     if html is not None:
         write_report(html, results, whole, "Calomel replay")
+    _check(results)
+
+
+def _end(minutes: float | None) -> float:
+    """When to stop, by the monotonic clock."""
+    return math.inf if minutes is None else time.monotonic() + 60 * minutes
+
+
+def _print(whole: dict[str, Any] | None) -> None:
+    """Every figure, or how to get them."""
+    from calomel.replay.summary import listings
+
+    if whole is None:
+        say("--details prints every figure.")
+        return
+    for listing in listings(whole):
+        console(wrap=True).print(listing.to_rich())
+
+
+def _check(results: Sequence[LogResult]) -> None:
+    """Raise CommandError unless all logs played to the end and as they were recorded."""
     stopped = [f"{result.log}: {result.error}" for result in results if result.error]
     if stopped:
         raise CommandError(f"{plural(len(stopped), 'log')} did not play to the end; {stopped[0]}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calomel.cli.output import InputError, check_folders, console, visible
+from calomel.cli.output import InputError, check_folders, console, plural, say, visible
 from calomel.storage import write_whole
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ def stats(
     log: Annotated[Path | None, typer.Option(help="The outcome log. Default: yours.")] = None,
     since: Annotated[float | None, typer.Option(min=0, metavar="DAYS", help="Number of days to include.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write every figure as JSON to this file.")] = None,
+    details: Annotated[bool, typer.Option("--details", help="Print every figure.")] = False,
 ) -> None:
-    """Print outcomes of suggestions."""
+    """What became of suggestions: seen, accepted, saved."""
     from calomel.suggest.outcome_history import stories
     from calomel.suggest.outcome_log import OutcomeRecord, each_record, outcome_log_path
 
@@ -54,13 +55,34 @@ def stats(
         write_whole(json, encoder.dumps(whole, indent=1, allow_nan=False) + "\n")
     if bad:
         console(stderr=True).print(f"{bad:,} damaged lines do not count.")
-    out = console(wrap=True)
     if not items and not sources:
-        out.print(_nothing(path, since, bad))
+        console(wrap=True).print(_nothing(path, since, bad))
         return
+    if items:
+        say(_sentence(whole["total"], since) + "\n")
+    _print(whole if details else None)
+
+
+def _print(whole: Mapping[str, Any] | None) -> None:
+    """Every figure, or how to get them."""
+    if whole is None:
+        say("--details prints every figure.")
+        return
+    out = console(wrap=True)
     for table in _tables(whole):
         out.print(table.to_rich())
         out.print()
+
+
+def _sentence(total: Mapping[str, Any], since: float | None) -> str:
+    """What a person saw, accepted and saved."""
+    when = "So far" if since is None else f"In the last {since:g} {'day' if since == 1 else 'days'}"
+    share = f" ({total['acceptance_rate']:.0%})" if total["shown"] else ""
+    return (
+        f"{when} you saw {plural(total['shown'], 'suggestion')} and accepted {total['taken']:,}{share}, which saved "
+        f"{plural(total['saved'], 'character')}. Calomel hid {total['withheld']:,} more, of which you then typed "
+        f"{total['withheld_typed']:,} by hand."
+    )
 
 
 def _sources() -> list[dict[str, Value]]:

@@ -32,7 +32,16 @@ from calomel.workspace.settings import (
     UpstreamFormat,
     user_settings_path,
 )
-from calomel.workspace.settings_reader import SERVE, SettingProblem, Source, checked, read_file, setting, tables
+from calomel.workspace.settings_reader import (
+    RENAMED,
+    SERVE,
+    SettingProblem,
+    Source,
+    checked,
+    read_file,
+    setting,
+    tables,
+)
 
 MIB: Final = 1024 * 1024
 _OF_UPSTREAM: Final = ("upstream_format", "upstream_model", "upstream_fim", "upstream_edit", "upstream_key_file")
@@ -354,7 +363,7 @@ def _in_file(path: Path, source: Source, problems: list[SettingProblem], *, must
             problems.append(SettingProblem(source.label, "", "this file does not exist"))
         return {}
     # The other tables belong to the editors' side (`calomel.workspace.settings`), which says what is wrong in them.
-    own = {name: values for name, values in given.items() if name not in TABLES}
+    own = {name: values for name, values in given.items() if name not in {*TABLES, *RENAMED}}
     return tables(own, {**TABLES, **kinds}, source, problems).get(SERVE, {})
 
 

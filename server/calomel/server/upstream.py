@@ -14,7 +14,7 @@ from calomel.infer.remote import is_loopback
 from calomel.infer.upstream.exchange import problem_of, target_of
 from calomel.server.errors import StartError
 from calomel.server.settings import NAMES, ServeSettings, SettingsError, load
-from calomel.workspace.settings import ServerSettings, load_settings, user_settings_path
+from calomel.workspace.settings import BackendSettings, load_settings, user_settings_path
 
 if TYPE_CHECKING:
     from calomel.infer.in_process import EngineCompleter
@@ -75,8 +75,8 @@ def upstream_at(upstream: Upstream) -> UpstreamCompleter:
     named = {f"upstream_{name}": value for name, value in asdict(upstream).items() if name != "url" and value}
     if upstream.key_file is not None:
         others.append("upstream_key")
-    allow_http = load_settings(user_toml=user_settings_path())[0].server.allow_http
-    problem = problem_of(upstream.url, allow_http, "server")
+    allow_http = load_settings(user_toml=user_settings_path())[0].backend.allow_http
+    problem = problem_of(upstream.url, allow_http, "backend")
     if problem is not None:
         raise SettingsError(f"--{problem}")
     fixed = {"upstream": upstream.url, "allow_http": allow_http, "no_auth": True, "port": 0}
@@ -94,7 +94,7 @@ def outside(
     if upstream is not None:
         return upstream_at(upstream)
     if model is not None and llama_cpp.opens(model):
-        return open_llama(ServerSettings(model=model.absolute(), device=device, threads=threads))
+        return open_llama(BackendSettings(model=model.absolute(), device=device, threads=threads))
     return None
 
 

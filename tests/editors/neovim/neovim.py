@@ -164,10 +164,11 @@ class Neovim(Scripted):
         return str(self.lua("return vim.api.nvim_exec2('Calomel status', { output = true }).output"))
 
     def count(self, outcome: str) -> int:
-        """How many suggestions had this outcome, as the server counts it."""
+        """How many suggestions had this outcome, or how many silences this reason, as the server counts them."""
         code = """
         local server = require("calomel.server")
-        return server.execute_sync(server.client(0), "status", {}).outcomes[...] or 0
+        local status, name = server.execute_sync(server.client(0), "status", {}), ...
+        return status.outcomes[name] or status.silences[name] or 0
         """
         return int(self.lua(code, outcome))
 

@@ -19,30 +19,31 @@ def statusline(neovim: Neovim) -> str:
 
 def test_status(neovim: Neovim) -> None:
     neovim.offered()
-    first, suggestions, silences, model, buffer = neovim.status().split("\n")
-    assert first == "scripted: ready - scripted is ready. It runs on this machine's CPU."
-    assert suggestions.startswith("Suggestions: ")
-    assert silences.startswith("Hidden or not asked: ")
-    assert re.fullmatch(r"Model: half within \d+ ms, 95% within \d+ ms", model)
+    model, buffer, session, speed = neovim.status().split("\n")
+    assert model == "scripted is ready. It runs on this machine's CPU."
     assert buffer == "This buffer: a suggestion is shown."
+    counts = r"This session: \d+ shown, 0 accepted, 0 dismissed; nothing to show \d+ times\."
+    assert re.fullmatch(counts, session)
+    assert re.fullmatch(r"Speed: the model answers half of the requests within \d+ ms, 95% within \d+ ms\.", speed)
 
 
 def test_status_before_the_first_request(bare: Neovim) -> None:
     bare.setup()
     bare.open("first = 1\n")
-    assert bare.status().split("\n")[-1] == "This buffer: no request yet."
+    lines = bare.status().split("\n")
+    assert (lines[1], lines[3]) == ("This buffer: no request yet.", "Speed: the model has not answered yet.")
 
 
 @pytest.mark.parametrize(
-    ("off", "on", "said", "reason"),
+    ("off", "on", "said", "why"),
     [
-        ("toggle", "toggle", " off", "off_globally"),
-        ("toggle language", "toggle language", " off", "off_language"),
-        ("toggle file", "toggle file", " off", "off_file"),
-        ("snooze 5", "snooze 0", "Calomel: quiet for 5 minutes", "snoozed"),
+        ("toggle", "toggle", " off", "Suggestions are off."),
+        ("toggle language", "toggle language", " off", "Suggestions are off for this language."),
+        ("toggle file", "toggle file", " off", "Suggestions are off for this file."),
+        ("snooze 5", "snooze 0", "Calomel: quiet for 5 minutes", "You snoozed suggestions."),
     ],
 )
-def test_suggestions_are_turned_off_and_on(neovim: Neovim, off: str, on: str, said: str, reason: str) -> None:
+def test_suggestions_are_turned_off_and_on(neovim: Neovim, off: str, on: str, said: str, why: str) -> None:
     neovim.offered()
     neovim.command(f"Calomel {off}")
     assert neovim.marks() == []
@@ -50,8 +51,8 @@ def test_suggestions_are_turned_off_and_on(neovim: Neovim, off: str, on: str, sa
     neovim.type("<BS> ")
     neovim.settle()
     assert neovim.marks() == []
-    neovim.until(lambda: f"({reason})" in neovim.status(), "the reason")
-    if reason == "snoozed":
+    neovim.until(lambda: f"nothing shown. {why}" in neovim.status(), "the reason")
+    if "snoozed" in why:
         assert statusline(neovim) == "Calomel: off"
     neovim.command(f"Calomel {on}")
     neovim.type("<BS> ")
@@ -199,10 +200,10 @@ def test_another_model_is_chosen_of_those_that_run_here_and_is_kept(bare: Neovim
         bare.command("Calomel restart")
         bare.until(lambda: bare.is_served() and through in chosen(bare), "the choice is kept")
         bare.setup()
-        assert bare.lua("return require('calomel.config').current.settings.server.upstream") == url
+        assert bare.lua("return require('calomel.config').current.settings.backend.upstream") == url
         # Whoever writes another one down is right.
-        bare.setup(server={"server": {"idle_minutes": 5.0}})
-        assert bare.lua("return require('calomel.config').current.settings.server.upstream") is None
+        bare.setup(server={"backend": {"idle_minutes": 5.0}})
+        assert bare.lua("return require('calomel.config').current.settings.backend.upstream") is None
 
 
 def test_a_model_that_does_not_answer_is_told_and_the_old_one_stays(bare: Neovim) -> None:
@@ -211,7 +212,7 @@ def test_a_model_that_does_not_answer_is_told_and_the_old_one_stays(bare: Neovim
     bare.command("CalomelModel localhost:9")
     wanted = "Calomel: scripted stays in use: no server answers at http://localhost:9: start it"
     bare.until(lambda: any(each.startswith(wanted) for each in bare.messages()), "the reason")
-    assert bare.status().startswith("scripted: ready")
+    assert bare.status().startswith("scripted is ready.")
     bare.command("CalomelModel nowhere")
     wanted = "Calomel: unknown model nowhere; :CalomelModel lists the known ones"
     bare.until(lambda: wanted in bare.messages(), "the name is unknown")
@@ -239,7 +240,7 @@ def test_a_server_that_dies_is_told_nano_answers_meanwhile_and_it_is_back_by_its
     bare.type("oz = ")
     bare.until_ghost("of_nano(x)")
     with served(llama, int(address.rpartition(":")[2])):
-        bare.until(lambda: bare.status().startswith("Qwen2.5-Coder-1.5B-Q8_0: ready"), "it is back")
+        bare.until(lambda: bare.status().startswith("Qwen2.5-Coder-1.5B-Q8_0 is ready."), "it is back")
         bare.type("<CR>v = ")
         bare.until_ghost("of_llama(x)")
 
@@ -258,5 +259,5 @@ def test_a_model_that_is_not_here_is_downloaded_once_the_user_agrees(bare: Neovi
         bare.until(
             lambda: "Calomel: scripted is ready. It runs on this machine's CPU." in bare.messages(), "it answers"
         )
-        assert bare.lua("return require('calomel.config').current.settings.server.model") == "me/small"
+        assert bare.lua("return require('calomel.config').current.settings.backend.model") == "me/small"
         assert (bare.folder / "xdg_data_home" / "calomel" / "models" / "me--small" / "small-Q8_0.gguf").exists()

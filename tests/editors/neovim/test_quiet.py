@@ -62,15 +62,15 @@ def test_a_file_that_is_ignored_and_a_language_that_is_off_are_named_once(bare: 
     bare.setup(server={"suggest": {"debounce_seconds": 0.0, "languages": {"python": False}}})
     bare.script(fill="secret")
     (bare.folder / "secrets").mkdir()
-    for name, filetype, reason in (
-        (".env", "sh", "ignored_path"),
-        ("secrets/.env", "sh", "ignored_path"),
-        ("a.py", "python", "off_language"),
-        ("b.py", "python", "off_language"),
+    for name, filetype, why in (
+        (".env", "sh", "This file may contain a secret (.env)."),
+        ("secrets/.env", "sh", "This file may contain a secret (.env)."),
+        ("a.py", "python", "Suggestions are off for this language."),
+        ("b.py", "python", "Suggestions are off for this language."),
     ):
         bare.open("A=1\n", name=name, filetype=filetype)
         bare.type("oB=")
-        bare.until(lambda reason=reason: f"({reason})" in bare.status(), "the reason")  # type: ignore[misc]
+        bare.until(lambda why=why: why in bare.status(), "the reason")  # type: ignore[misc]
         bare.type("<Esc>")
         assert bare.marks() == []
     assert bare.messages() == [
@@ -138,7 +138,7 @@ def test_a_sign_stands_where_an_edit_is_until_the_text_changes(bare: Neovim) -> 
 def test_on_request_nothing_is_seen_before_the_key_that_asks(bare: Neovim) -> None:
     neovim = show(bare, "on_request")
     typed(neovim, fill="turn a + b")
-    neovim.until(lambda: "on_request" in neovim.status(), "the reason for the silence")
+    neovim.until(lambda: "only when you ask" in neovim.status(), "the reason for the silence")
     assert neovim.marks() == []
     neovim.type("<M-\\>")
     neovim.until(lambda: neovim.ghost() == "turn a + b", "the text that was asked for")

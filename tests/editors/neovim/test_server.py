@@ -72,13 +72,16 @@ def test_a_server_that_ends_again_and_again_is_given_up_with_a_sentence(bare: Ne
 
 
 @pytest.mark.e2e
-def test_it_is_silent_while_the_model_loads_and_speaks_when_it_is_there(bare: Neovim) -> None:
-    bare.script(fill=FILL, loading_seconds=0.5)
+def test_it_says_that_the_model_loads_and_speaks_when_it_is_there(bare: Neovim) -> None:
+    bare.script(fill=FILL, loading_seconds=2.5)
     bare.setup()
     bare.open("\n", served=False)
     bare.until(lambda: bare.lua("return require('calomel').statusline()") == "Calomel: loading", "it loads")
+    loads = "Calomel: The model is loading. Suggestions appear once it is ready."
+    bare.until(lambda: loads in bare.messages(), "it says that it loads")
     bare.type("ix = ")
     bare.until_ghost("value_of(x)")
+    assert any("is ready" in message for message in bare.messages())
 
 
 _SHOWN = """
@@ -178,7 +181,7 @@ def test_one_setting_brings_the_suggestions_of_a_llama_cpp_that_runs_already(tmp
     try:
         with Neovim(program, tmp_path) as neovim, no_server_stays(tmp_path):
             neovim.seconds = 60.0
-            neovim.setup(command=REAL, server={"server": upstream, "suggest": {"debounce_seconds": 0.0}})
+            neovim.setup(command=REAL, server={"backend": upstream, "suggest": {"debounce_seconds": 0.0}})
             neovim.open("def f(count):\n    \n")
             neovim.type("jAreturn ")
             neovim.until_ghost("count")

@@ -95,7 +95,7 @@ def test_a_model_that_is_not_here_is_downloaded_once_the_user_agrees(start: Star
         workbench.until_toast("Download small-Q8_0.gguf from the Hugging Face hub (0.01 GB, licence mit)?")
         workbench.click("Download")
         settings = workbench.data / "Machine" / "settings.json"
-        workbench.until(lambda: '"calomel.server.model": "me/small"' in settings.read_text(), "it is used")
+        workbench.until(lambda: '"calomel.backend.model": "me/small"' in settings.read_text(), "it is used")
 
 
 def test_a_server_that_dies_is_told_nano_answers_meanwhile_and_it_is_back_by_itself(start: Starter) -> None:

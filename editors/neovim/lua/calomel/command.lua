@@ -26,46 +26,73 @@ local function some_client()
     return client
 end
 
----@param counts table<string, integer>
----@return string
-local function counted(counts)
-    local names = vim.tbl_keys(counts)
-    table.sort(names, function(a, b)
-        return counts[a] > counts[b] or (counts[a] == counts[b] and a < b)
-    end)
-    return #names == 0 and "none yet"
-        or table.concat(
-            vim.tbl_map(function(name)
-                return ("%s %d"):format(name, counts[name])
-            end, names),
-            ", "
-        )
+--- The value, or nil where the server sent null.
+---@param value any
+---@return any
+local function known(value)
+    return value ~= vim.NIL and value or nil
 end
 
---- What was hidden, or nil where nothing was.
----@param withheld table?
----@return string?
-local function held_back(withheld)
-    if type(withheld) ~= "table" or type(withheld.last) ~= "table" then
-        return nil
+---@param status table
+---@return string
+local function model_line(status)
+    local message = known(status.message) or ""
+    if message == "" then
+        message = ("%s is %s."):format(known(status.model) or "The model", known(status.state) or "starting")
     end
-    local last = withheld.last
-    local line = ("Hidden: %s (%s). The last: %s, %.2f"):format(
-        counted(withheld.by_reason or {}),
-        counted(withheld.by_maker or {}),
-        last.reason,
-        last.probability
+    return status.state == "off" and message .. " Suggestions are off." or message
+end
+
+--- How many suggestions there were, and what became of them.
+---@param status table
+---@return string
+local function session_line(status)
+    local outcomes, silent = known(status.outcomes) or {}, 0
+    for reason, count in pairs(known(status.silences) or {}) do
+        silent = silent + (reason == "superseded" and 0 or count)
+    end
+    local accepted = (outcomes.accepted or 0) + (outcomes.partly_accepted or 0)
+    return ("This session: %d shown, %d accepted, %d dismissed; nothing to show %d times."):format(
+        outcomes.shown or 0,
+        accepted,
+        outcomes.rejected or 0,
+        silent
     )
-    if type(last.threshold) == "number" then
-        line = line .. (" with a threshold of %.2f"):format(last.threshold)
+end
+
+---@param status table
+---@return string
+local function speed_line(status)
+    local latency = known(status.latency_ms) or {}
+    if type(latency.p50) ~= "number" then
+        return "Speed: the model has not answered yet."
     end
-    return line
+    return ("Speed: the model answers half of the requests within %.0f ms, 95%% within %.0f ms."):format(
+        latency.p50,
+        latency.p95
+    )
+end
+
+--- What is shown in this buffer, or why nothing is.
+---@return string
+local function buffer_line()
+    local here = buffer.describe(0)
+    if not here.attached then
+        return "This buffer: Calomel does not serve it."
+    elseif here.shown then
+        return "This buffer: a suggestion is shown."
+    elseif here.asking then
+        return "This buffer: waiting for the model."
+    elseif here.blocked then
+        return ("This buffer: nothing shown, because %s."):format(situation.REASONS[here.blocked])
+    end
+    local silence = server.silences[vim.uri_from_bufnr(0)]
+    return silence and "This buffer: nothing shown. " .. silence.message or "This buffer: no request yet."
 end
 
 --- What `:Calomel status` prints.
 ---@return string[]
 function M.status_lines()
-    local here = buffer.describe(0)
     local client = server.client(0) or server.clients()[1]
     if not client then
         if server.trouble then
@@ -75,37 +102,11 @@ function M.status_lines()
         end
         return { "No server is running. See :checkhealth calomel." }
     end
-    local lines = {}
     local status, err = server.execute_sync(client, "status", {})
     if not status then
-        lines[1] = ("The server does not answer (%s)."):format(err)
-    else
-        lines[1] = ("%s: %s"):format(status.model or "no model", status.state)
-        if type(status.message) == "string" and status.message ~= "" then
-            lines[1] = lines[1] .. " - " .. status.message
-        end
-        lines[#lines + 1] = "Suggestions: " .. counted(status.outcomes or {})
-        lines[#lines + 1] = "Hidden or not asked: " .. counted(status.silences or {})
-        lines[#lines + 1] = held_back(status.withheld)
-        local latency = status.latency_ms or {}
-        if type(latency.p50) == "number" then
-            lines[#lines + 1] = ("Model: half within %.0f ms, 95%% within %.0f ms"):format(latency.p50, latency.p95)
-        end
+        return { ("The server does not answer (%s)."):format(err), buffer_line() }
     end
-    if not here.attached then
-        lines[#lines + 1] = "This buffer: no suggestions here."
-    elseif here.shown then
-        lines[#lines + 1] = "This buffer: a suggestion is shown."
-    elseif here.asking then
-        lines[#lines + 1] = "This buffer: waiting for the server."
-    elseif here.blocked then
-        lines[#lines + 1] = ("This buffer: nothing shown, because %s."):format(situation.REASONS[here.blocked])
-    else
-        local silence = server.silences[vim.uri_from_bufnr(0)]
-        local why = silence and ("nothing shown. %s (%s)"):format(silence.message, silence.reason) or "no request yet."
-        lines[#lines + 1] = "This buffer: " .. why
-    end
-    return lines
+    return { model_line(status), buffer_line(), session_line(status), speed_line(status) }
 end
 
 local function status()

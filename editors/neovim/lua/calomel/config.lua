@@ -70,18 +70,18 @@ end
 ---@param choice table<string, any> Without a value: taken back.
 ---@return table
 local function with_choice(settings, choice)
-    local section = vim.tbl_extend("force", settings.server or {}, choice)
+    local section = vim.tbl_extend("force", settings.backend or {}, choice)
     for name, value in pairs(choice) do
         section[name] = value ~= vim.NIL and value or nil
     end
-    return vim.tbl_extend("force", settings, { server = section })
+    return vim.tbl_extend("force", settings, { backend = section })
 end
 
 --- What `setup` was told of the server.
 ---@param options table
 ---@return table
 local function said(options)
-    return type(options.settings) == "table" and options.settings.server or {}
+    return type(options.settings) == "table" and options.settings.backend or {}
 end
 
 --- The model that was chosen, unless `setup` says something else of the server since.
@@ -122,11 +122,25 @@ local function strings(value)
     end)
 end
 
+--- The options with the section `backend` under its present name.
+---@param options table
+---@return table
+local function with_present_names(options)
+    local settings = type(options.settings) == "table" and options.settings or {}
+    if settings.server == nil or settings.backend ~= nil then
+        return options
+    end
+    vim.notify_once("Calomel: settings.server is now called settings.backend: rename it in setup()", vim.log.levels.WARN)
+    local renamed = vim.tbl_extend("force", settings, { backend = settings.server })
+    renamed.server = nil
+    return vim.tbl_extend("force", options, { settings = renamed })
+end
+
 --- Take over `options`; raises an error that names what is wrong.
 ---@param options table?
 function M.set(options)
     vim.validate("options", options, "table", true)
-    options = options or {}
+    options = with_present_names(options or {})
     for name in pairs(options) do
         if M.defaults[name] == nil and name ~= "filetypes" then
             error(("calomel: unknown option %q"):format(name), 0)

@@ -11,7 +11,7 @@ local LARGER = "Show larger models for this machine"
 ---@class calomel.Model
 ---@field label string
 ---@field detail string
----@field settings table<string, any> Those of the section `server` that choose it, or `fetch`: what is to be downloaded.
+---@field settings table<string, any> Those of the section `backend` that choose it, or `fetch`: what is to be downloaded.
 ---@field current boolean
 
 ---@param message string
@@ -75,7 +75,7 @@ local function use(client, label, settings)
         -- Other projects have servers of their own.
         for _, other in ipairs(server.clients()) do
             if other.id ~= client.id then
-                local said = { calomel = { server = config.current.settings.server } }
+                local said = { calomel = { backend = config.current.settings.backend } }
                 other:notify("workspace/didChangeConfiguration", { settings = said })
             end
         end

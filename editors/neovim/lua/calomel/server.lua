@@ -13,6 +13,8 @@ local STOP_MS = 3000
 local AGAIN_MS = 1000
 local MOST_STARTS = 5
 local STEADY_MS = 60000
+-- A model that loads for so long is spoken of.
+local LOADING_MS = 1000
 -- Silences that last until the user does something about them, and that he may not have asked for.
 local LASTING = { ignored_path = true, off_language = true }
 
@@ -44,6 +46,10 @@ local starts, started_at, asked_for = 0, 0, 0
 ---@type table<integer, true>
 local stopping = {}
 
+--- Servers whose user was told that the model loads, by the client's id.
+---@type table<integer, true>
+local awaited = {}
+
 --- What the user was told.
 ---@type table<string, true>
 local told = {}
@@ -60,10 +66,27 @@ local function tell(message, level, outage)
     end
 end
 
+--- Say that the model loads, if that takes longer than people expect an editor to wait, and when it is ready.
+---@param id integer
+local function announce(id)
+    vim.defer_fn(function()
+        local state = M.states[id]
+        if vim.lsp.get_client_by_id(id) and (not state or state.state == "loading") then
+            awaited[id] = true
+            local what = state and state.message ~= "" and state.message or "The model is loading."
+            vim.notify(("Calomel: %s Suggestions appear once it is ready."):format(what), vim.log.levels.INFO)
+        end
+    end, LOADING_MS)
+end
+
 ---@param state calomel.ServerState
 local function on_status(_, state, ctx)
     M.states[ctx.client_id] = state
     if state.state == "ready" then
+        if awaited[ctx.client_id] then
+            awaited[ctx.client_id] = nil
+            vim.notify("Calomel: " .. state.message, vim.log.levels.INFO)
+        end
         for uri, silence in pairs(M.silences) do
             -- What they say is over.
             if silence.reason == "no_model" or silence.reason == "loading" then
@@ -107,7 +130,7 @@ end
 ---@param signal integer
 ---@param id integer
 local function on_exit(code, signal, id)
-    M.states[id] = nil
+    M.states[id], awaited[id] = nil, nil
     local stopped = stopping[id]
     stopping[id] = nil
     if stopped or (code == 0 and signal == 0) or vim.v.exiting ~= vim.NIL then
@@ -184,6 +207,7 @@ function M.enable()
         on_exit = on_exit,
         on_init = function(client)
             M.trouble = nil
+            announce(client.id)
             client.offset_encoding = "utf-16"
             if not config.builtin() then
                 -- Else whoever enables Neovim's inline completion for all servers sees each suggestion twice.
