@@ -104,7 +104,7 @@ def test_bits_a_byte_are_those_of_the_causal_mode(checkpoint: Path, files: Files
         assert isinstance(model.tokenizer, Tokenizer)
         ids = [model.tokenizer.prefix, *read, *predicted]
     shown = load_checkpoint(checkpoint, dtype=torch.float32)
-    logits = forward(shown, [Piece(ids, None, 0, causal=True, read=range(len(ids)))])
+    logits = whole(shown, ids).clone()
     logits[:, shown.config.diffusion.mask_token_id] = -torch.inf
     nats = F.cross_entropy(logits[len(read) : -1], torch.tensor(predicted), reduction="sum")
 
