@@ -104,7 +104,7 @@ def run_keystrokes(model: Path | None = None, *, quick: bool = False) -> Report:
     """
     load = load_before()
     times = _Times()
-    with tempfile.TemporaryDirectory(prefix="calomel-bench-") as folder, _engine_ended(Path(folder)):
+    with tempfile.TemporaryDirectory(prefix="calomel-bench-") as folder, engine_ended(Path(folder)):
         asyncio.run(_measure(model, Path(folder), times, Progress(), quick=quick))
     flat = {**_flat(times), **load}
     name = "bench keystrokes quick" if quick else "bench keystrokes"
@@ -316,7 +316,7 @@ def _workspace(folder: Path) -> Path:
 
 
 @contextmanager
-def _engine_ended(folder: Path) -> Iterator[None]:
+def engine_ended(folder: Path) -> Iterator[None]:
     """Stops the engine server that the language server started."""
     try:
         yield
@@ -383,6 +383,8 @@ class LspSession(JsonRPCClient):
         """Start `command` with pipes; what it writes to stderr is dropped."""
         session = cls(JsonRPCProtocol, _plain)
         session.feature("workspace/configuration")(lambda asked: [None] * len(asked.items))
+        for told in ("calomel/silence", "calomel/status"):
+            session.feature(told)(lambda _: None)
         await session.start_io(*command, env=dict(env))
         if session._server is not None and session._server.stderr is not None:
             session._async_tasks.append(asyncio.create_task(session._server.stderr.read()))
@@ -392,10 +394,15 @@ class LspSession(JsonRPCClient):
         """Send a notification."""
         self.protocol.notify(method, params)
 
-    async def request(self, method: str, params: object) -> Any:
-        """Send a request and wait for its result. Raises SessionError for an error response or a program that ended."""
+    async def request(self, method: str, params: object, identity: str | None = None) -> Any:
+        """Send a request, called `identity`, and wait for its result.
+
+        Raises:
+            SessionError: the response is an error, or the program has ended.
+        """
         try:
-            return await asyncio.wait_for(self.protocol.send_request_async(method, params), ANSWER_SECONDS)
+            asked = self.protocol.send_request_async(method, params, msg_id=identity)
+            return await asyncio.wait_for(asked, ANSWER_SECONDS)
         except (JsonRpcException, RuntimeError, ConnectionError) as error:
             raise SessionError(str(error)) from error
 

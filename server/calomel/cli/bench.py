@@ -106,6 +106,24 @@ def keystrokes(model: Model = None, quick: Quick = False, json: Json = None, res
 
 
 @bench.command()
+def use(
+    model: Model = None,
+    upstream: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Ask the model of this server.")] = None,
+    seed: Seed = 1,
+    quick: Quick = False,
+    json: Json = None,
+    results: Results = None,
+) -> None:
+    """What you would see while typing: how soon, how often, how right.
+
+    A simulated person types held-out files through the real language server.
+    """
+    from calomel.bench.use import run_use
+
+    _print(run_use(model, upstream, quick=quick, seed=seed), json, results)
+
+
+@bench.command()
 def load(
     clients: Annotated[int, typer.Option(min=1, max=4096, help="Number of simultaneous clients.")] = 64,
     minutes: Annotated[
