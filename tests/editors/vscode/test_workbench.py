@@ -433,7 +433,7 @@ def test_pages_and_menus_open(workbench: Workbench) -> None:
     # A click there would install a second one.
     assert "Install the server" not in workbench.see("guide")
     assert all(step in workbench.see("guide") for step in ("Type", "Change something", "When nothing appears"))
-    line = "~/.local/share/calomel/venv/bin/pip install ./calomel"
+    line = "~/.local/share/calomel/venv/bin/pip install './calomel[engine,llama]'"
     workbench.until(lambda: any(line in text for text in workbench.ask("frames")), "the lines to type, beside the step")
 
     workbench.offered("\n", (1, 1), "x = ", "value_of(x)")
