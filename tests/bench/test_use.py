@@ -17,7 +17,7 @@ def test_what_a_person_sees_while_typing_is_counted(monkeypatch: pytest.MonkeyPa
     report = use.run_use(quick=True)
     flat: dict[str, Any] = dict(report.flat)
 
-    assert report.bench == "bench use nano quick"
+    assert report.bench == "bench use calomel nano quick"
     assert flat["characters"] == 60
     assert flat["pauses"] > 0
     assert flat["accepted"] <= flat["shown"] <= flat["pauses"]
