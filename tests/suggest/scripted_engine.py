@@ -35,6 +35,7 @@ class ScriptedEngine:
         )
     )
     occupancy: tuple[int, int] = (0, 0)
+    positions: int = 8192
     decoder: Any = field(default_factory=lambda: SimpleNamespace(keeps_contexts=False, cache=None))
 
     def filler(self) -> Filler:

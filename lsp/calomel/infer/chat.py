@@ -240,7 +240,7 @@ class Chat:
     def _request(self, prepared: _Prepared) -> Request:
         chat, config = prepared.request, self._model.engine.config
         # If there is no room, the engine raises the error.
-        room = max(1, min(chat.max_tokens, config.max_position_embeddings - len(prepared.context)))
+        room = max(1, min(chat.max_tokens, self._model.engine.positions - len(prepared.context)))
         longest, generation = config.diffusion.max_canvas, self._model.whole
         if generation is None:
             length = min(_CANVAS, longest, room + 1)

@@ -315,7 +315,7 @@ class Filler:
         return _Copy(candidate, tokens, self._copies.is_sure(candidate, tokens))
 
     def _prompt(self, request: FillRequest) -> FimTokens:
-        positions = self.engine.config.max_position_embeddings
+        positions = self.engine.positions
         parts, owed = request.parts, self._healing(request)
         if owed.text:
             parts = replace(parts, prefix=parts.prefix.removesuffix(owed.text))

@@ -104,7 +104,7 @@ class Rewriter:
         region = request.parts.region or EditRegion("", 0)
         texts = (region.text, *(draft.text for draft in request.drafts))
         room = max(request.max_tokens, *(len(self._tokenizer.encode(text)) + _AROUND for text in texts))
-        positions = engine.config.max_position_embeddings
+        positions = engine.positions
         generation = self.generation
         prompt = generation.renderer.render(request.parts, min(request.max_context, positions - room))
         current = self._encode(region.text, prompt)

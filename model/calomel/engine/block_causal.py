@@ -76,6 +76,11 @@ class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
 
     keeps_contexts = True
 
+    @property
+    def scratch(self) -> int:
+        """See `Decoder`."""
+        return self.diffusion.max_canvas
+
     def job(self, request: Request, handle: Handle) -> BlockJob:
         """See `Decoder`."""
         # What is given is verified, whatever the policy.
@@ -121,7 +126,7 @@ class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
 
     def most(self, job: BlockJob) -> int:
         """See `Decoder`."""
-        most = len(job.request.context) + job.longest + self.diffusion.max_canvas
+        most = len(job.request.context) + job.longest + self.scratch
         return most + -most % self.cache.pool.size
 
     def _commit(self, job: BlockJob, length: int) -> None:

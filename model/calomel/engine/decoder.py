@@ -175,6 +175,11 @@ class Decoder(ABC, Generic[P, K, T]):
         self._begun: set[Job[P, K, T]] = set()
 
     @property
+    def scratch(self) -> int:
+        """Tokens that a request needs room for beside context and answer."""
+        return 0
+
+    @property
     def diffusion(self) -> DiffusionConfig:
         """How the checkpoint denoises."""
         return self.config.diffusion

@@ -94,6 +94,11 @@ class Engine:
         return self._scheduler.occupancy
 
     @property
+    def positions(self) -> int:
+        """How many tokens context and answer may have together: the model's limit, or what its cache has room for."""
+        return min(self.config.max_position_embeddings, self.decoder.cache.tokens - self.decoder.scratch)
+
+    @property
     def work(self) -> Work:
         """What was done so far."""
         return self.decoder.work
