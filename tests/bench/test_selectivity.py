@@ -16,6 +16,7 @@ from calomel.report import result
 from calomel.report.heldout import BenchDataError, read_heldout
 from calomel.report.result import Interval
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, KindCalibrator
+from calomel.selectivity.fit import TooFewError
 from calomel.selectivity.sample import Sample
 
 
@@ -149,9 +150,9 @@ def test_a_fit_says_what_is_true_of_its_samples() -> None:
 
 
 def test_too_few_samples_are_refused() -> None:
-    with pytest.raises(BenchDataError, match=r"of 30 own answers are right; a fit needs 20"):
+    with pytest.raises(TooFewError, match=r"of 30 own answers are right; a fit needs 20"):
         fit(made(30))
-    with pytest.raises(BenchDataError, match="own answers"):
+    with pytest.raises(TooFewError, match="own answers"):
         logistic([recall.own_features([-1.0], None)] * 50, [True] * 50, recall.OWN, "own answers")
 
 

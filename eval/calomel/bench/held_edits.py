@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -31,7 +31,7 @@ from calomel.bench.room import Room, repeat_last, silences
 from calomel.infer.completer import Completer, ModelInfo
 from calomel.prompts.parts import Edit, edited
 from calomel.replay.events import Changed, Event, Opened, language_of
-from calomel.replay.stories import HELDOUT_EDITS, Moment, chosen, package_of, read_stories, turned
+from calomel.replay.stories import HELDOUT_EDITS, Moment, Story, chosen, package_of, read_stories, turned
 from calomel.report.result import CONVERTER, Report, weights_hash
 from calomel.report.running import Journal, Progress
 from calomel.selectivity.sample import Sample
@@ -89,7 +89,7 @@ def run_held_edits(options: HeldOptions) -> Report:
     """
     stories = read_stories(options.stories)
     if options.samples is not None:
-        stories = tuple(turned(story) if int(story.id, 16) % 2 else story for story in stories)
+        stories = reordered(stories)
     asked = chosen(stories, options.kinds, options.limit)
     if not asked:
         raise ValueError(f"--kinds {','.join(options.kinds)}: no story is of these kinds")
@@ -100,10 +100,23 @@ def run_held_edits(options: HeldOptions) -> Report:
     return report_of(rows, info, options)
 
 
+def reordered(stories: Sequence[Story]) -> tuple[Story, ...]:
+    """The stories, every second one with its changes in another order."""
+    return tuple(turned(story) if int(story.id, 16) % 2 else story for story in stories)
+
+
 async def ask_moments(
-    moments: Sequence[Moment], contenders: Contenders, progress: Progress, journal: Journal | None = None
+    moments: Sequence[Moment],
+    contenders: Contenders,
+    progress: Progress,
+    journal: Journal | None = None,
+    *,
+    over: Callable[[], bool] = lambda: False,
 ) -> list[Row]:
-    """All contenders' answers to every moment; moments in the journal are not asked again."""
+    """All contenders' answers to every moment, or to those before it is `over`.
+
+    Moments in the journal are not asked again.
+    """
     progress.phase("moments", len(moments))
     rows = []
     for moment in moments:
@@ -114,6 +127,8 @@ async def ask_moments(
                 journal.put(moment.id, row)
         rows.append(row)
         progress.step()
+        if over():
+            break
     return rows
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -32,7 +32,7 @@ from calomel.infer.recall import (
 from calomel.prompts.parts import PromptParts
 from calomel.report.heldout import BenchDataError, HeldoutFile, Hole, read_heldout
 from calomel.report.running import Progress
-from calomel.selectivity.fit import solve
+from calomel.selectivity.fit import TooFewError, solve
 
 HOLES_PER_KIND: Final = 240
 # At most this many characters per file, and this many files per package.
@@ -68,11 +68,20 @@ class RecallFit:
     samples: tuple[RecallSample, ...]
 
 
-def fit_recall(documents: Path, model: Path | None = None, *, holes_per_kind: int | None = None) -> RecallFit:
+def fit_recall(
+    documents: Path,
+    model: Path | None = None,
+    *,
+    holes_per_kind: int | None = None,
+    over: Callable[[], bool] = lambda: False,
+) -> RecallFit:
     """Ask `model` (None: the shipped one) about holes in `documents`, files as a corpus has them, and fit.
 
+    No more is asked once it is `over`.
+
     Raises:
-        BenchDataError: documents are absent, damaged or held out, or too few to fit.
+        BenchDataError: documents are absent, damaged or held out.
+        TooFewError: they are too few to fit.
         CheckpointError, TokenizerError: the checkpoint is not one of Calomel's own.
     """
     files = _to_fit_on(documents)
@@ -84,6 +93,8 @@ def fit_recall(documents: Path, model: Path | None = None, *, holes_per_kind: in
         for hole in holes:
             samples.append(_sample(opened, hole))
             progress.step()
+            if over():
+                break
     return RecallFit(fit(samples), tuple(samples))
 
 
@@ -93,7 +104,7 @@ def fit(samples: Sequence[RecallSample]) -> CopyScorer:
     Where a recalled text is more likely right than any of the model's own answers was, the model need not be asked.
 
     Raises:
-        BenchDataError: there are too few right or wrong ones.
+        TooFewError: there are too few right or wrong ones.
     """
     drafts = [one for one in samples if one.draft is not None and one.prior is not None]
     right = [one.draft_right for one in drafts]
@@ -109,12 +120,11 @@ def fit(samples: Sequence[RecallSample]) -> CopyScorer:
 def logistic(
     rows: Sequence[Mapping[str, float]], right: Sequence[bool], names: Sequence[str], what: str
 ) -> dict[str, float]:
-    """The weights of `names`; the bias is not penalized. Raises BenchDataError with too few of either class."""
+    """The weights of `names`; the bias is not penalized. Raises TooFewError with too few of either class."""
     count = sum(right)
     if min(count, len(right) - count) < FEWEST:
-        raise BenchDataError(
-            f"{count} of {len(right)} {what} are right; a fit needs {FEWEST} right and {FEWEST} wrong ones: raise"
-            " --gaps"
+        raise TooFewError(
+            f"{count} of {len(right)} {what} are right; a fit needs {FEWEST} right and {FEWEST} wrong ones"
         )
     inputs, truth = np.asarray([[row[name] for name in names] for row in rows]), np.asarray(right, dtype=np.float64)
     penalty = np.asarray([1e-6 if name == "bias" else 1.0 for name in names])

@@ -17,6 +17,7 @@ from calomel.cli.fill import fill, tryout
 from calomel.cli.models import models
 from calomel.cli.output import say
 from calomel.cli.page import page
+from calomel.cli.refit import refit
 from calomel.cli.replay import replay
 from calomel.cli.serve import doctor, lsp, serve
 from calomel.cli.stats import stats
@@ -131,7 +132,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("try")(tryout)
-for command in (fill, lsp, serve, page, doctor, replay, stats, corpus, edits, shards, train, calibrate):
+for command in (fill, lsp, serve, page, doctor, replay, stats, corpus, edits, shards, train, calibrate, refit):
     app.command()(command)
 for name, group in {"config": config, "editor": editor, "models": models, "bench": bench}.items():
     app.add_typer(group, name=name)

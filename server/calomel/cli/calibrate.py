@@ -89,11 +89,15 @@ def calibrate(
 def _fit_recall(documents: Path, model: Path | None, out: Path | None, holes: int | None, *, dry_run: bool) -> None:
     """Fit a model's `recall.json`, and write it to the folder `out`."""
     from calomel.bench.recall_fit import fit_recall
+    from calomel.selectivity.fit import TooFewError
 
     if out is None and not dry_run:
         raise InputError("--recall writes recall.json into a folder", "name it with --out")
     printed = console(wrap=True)
-    made = fit_recall(documents, model, holes_per_kind=holes)
+    try:
+        made = fit_recall(documents, model, holes_per_kind=holes)
+    except TooFewError as error:
+        raise CommandError(str(error), "a higher --gaps") from error
     drafts = [one for one in made.samples if one.draft is not None]
     printed.print(
         f"{len(made.samples):,} gaps, the model's own answer right in {sum(one.own_right for one in made.samples):,}; "
