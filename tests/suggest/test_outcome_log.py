@@ -85,8 +85,8 @@ def test_only_its_user_can_read_the_log(path: Path) -> None:
 @pytest.mark.parametrize(
     ("uri", "extension"),
     [
-        ("file:///home/ada/secret/rocket.PY", "py"),
-        ("file:///home/ada/.netrc", ""),
+        ("file:///home/hopper/secret/rocket.PY", "py"),
+        ("file:///home/hopper/.netrc", ""),
         ("untitled:Untitled-1", ""),
         ("file://[secret/rocket.py", ""),
     ],
@@ -95,7 +95,7 @@ def test_of_a_path_the_extension_alone_is_written_and_of_the_text_nothing(path: 
     a_log(path).record(an_outcome(uri=uri))
     assert [record.extension for record in read(path)] == [extension]
     written = path.read_text(encoding="utf-8")
-    assert [word for word in ("ada", "secret", "rocket", "netrc", "launch") if word in written] == []
+    assert [word for word in ("hopper", "secret", "rocket", "netrc", "launch") if word in written] == []
 
 
 def test_names_from_the_editor_cannot_carry_text_or_lines_into_the_log(path: Path) -> None:
