@@ -320,10 +320,8 @@ class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
     def _write(self, job: BlockJob, told: Told, masked: Sequence[int]) -> bool:
         """Put what is revealed on the canvas; returns whether a revealed position was changed."""
         canvas, joint, columns = job.canvas, self._joint(job), job.canvas.columns
-        rows = range(len(masked))
-        if len(columns) > len(masked):
-            unknown = set(masked)
-            rows = [row for row, column in enumerate(columns) if column in unknown]  # type: ignore[assignment]
+        unknown = set(masked)
+        rows = [row for row, column in enumerate(columns) if column in unknown]
         changed = False
         if joint is not None:
             for row, column in enumerate(columns):
@@ -332,8 +330,7 @@ class BlockCausal(Decoder[BlockPolicy, BlockCanvas, Lease]):
                 if not fixed and told.confidences[row] > joint.edit:
                     canvas.take(column, told.row(row))
                     changed = True
-        confidences = told.confidences if rows == range(len(told)) else [told.confidences[row] for row in rows]
-        for each in self._shown(job, confidences):
+        for each in self._shown(job, [told.confidences[row] for row in rows]):
             canvas.take(columns[rows[each]], told.row(rows[each]))
         return changed
 

@@ -158,7 +158,7 @@ class Request:
             short, the others leave the prefix cache first. What other requests have kept there is read in any case.
         min_new_tokens: the end token is not predicted before this many tokens.
         until: called with the answer, or its settled beginning, whenever it has grown, on the engine's thread; True
-            ends the answer there with reason `stop`.
+            ends the answer there with reason `stop`. What is True of an answer is True of every longer one.
         unlikely: called with the final tokens of the answer and their log-probabilities, whenever they have grown; True
             abandons the answer there, with reason `stop`.
         given: nothing is chosen: the answer is these tokens and the end token, and the result has the exact causal
