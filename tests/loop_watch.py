@@ -24,7 +24,7 @@ from typing import Any, Final
 import pytest
 
 # Seconds of one turn: of the thread's processor time, and by the clock. Nobody knows how fast the machine is.
-LONGEST_WORK: Final = 0.04
+LONGEST_WORK: Final = 0.06
 LONGEST_WAIT: Final = 0.25
 _LOOK_EVERY: Final = 0.005
 _TESTS: Final = Path(__file__).parent

@@ -273,9 +273,16 @@ class Document:
 
     def replacing(self, start: int, end: int, text: str) -> TextChange:
         """The change that would replace the characters from `start` to `end` by `text`."""
-        (first, head), (last, tail) = self.place(start), self.place(end)
-        removed = "".join(self._lines[first : last + 1])[head : head + end - start]
-        return TextChange(start, end, text, removed, first, last, head, tail)
+        return self._between(self.place(start), self.place(end), text)
+
+    def _between(self, begin: tuple[int, int], end: tuple[int, int], text: str) -> TextChange:
+        (first, head), (last, tail) = begin, end
+        start = self.line_start(first) + head
+        if first == last:
+            removed = self._lines[first][head:tail]
+            return TextChange(start, start + len(removed), text, removed, first, last, head, tail)
+        removed = "".join((self._lines[first][head:], *self._lines[first + 1 : last], self._lines[last][:tail]))
+        return TextChange(start, start + len(removed), text, removed, first, last, head, tail)
 
     def apply(self, change: Change) -> TextChange | None:
         """Change the text; None when nothing changes.
@@ -285,12 +292,12 @@ class Document:
         if isinstance(change, FullChange) or _replaces_all(change, self):
             # Reduced to the smallest single replacement, so that the diff stream sees what changed, not a new file.
             start, end, new_end = changed_span(self.text, change.text)
-            text = change.text[start:new_end]
+            done = self.replacing(start, end, change.text[start:new_end])
         elif change.end < change.start:
             raise ResyncNeeded("a change ends before it starts")
         else:
-            text, start, end = change.text, self._offset_of(change.start), self._offset_of(change.end)
-        done = self.replacing(start, end, text)
+            done = self._between(self._place_of(change.start), self._place_of(change.end), change.text)
+        text = done.inserted
         if done.removed == text:
             return None
         before, after = self._lines[done.start_line][: done.start_column], self._lines[done.end_line][done.end_column :]
@@ -304,16 +311,17 @@ class Document:
         self._log[-1].append(LoggedChange(done))
         return done
 
-    def _offset_of(self, position: Position) -> int:
-        """The offset of an end of a change; the start of the line behind the last one is the end of the text."""
-        if position.line > len(self._lines) or (position.line == len(self._lines) and position.character):
-            raise ResyncNeeded("a change is beyond the text")
-        offset = self.offset_at(*position)
-        here = self.position_at(offset)
-        rest = self._lines[here.line][offset - self.line_start(here.line) :].rstrip("\r\n")
-        if here.line == position.line and here.character < position.character and rest:
+    def _place_of(self, position: Position) -> tuple[int, int]:
+        """Line and column, in code points, of an end of a change; the start of the line after the last is the end."""
+        if position.line >= len(self._lines):
+            if position.line > len(self._lines) or position.character:
+                raise ResyncNeeded("a change is beyond the text")
+            return self.place(len(self))
+        line = self._lines[position.line].rstrip("\r\n")
+        inside = column(line, position.character)
+        if inside < len(line) and utf16_length(line[:inside]) < position.character:
             raise ResyncNeeded("a change begins or ends within a character")
-        return offset
+        return position.line, inside
 
     def _put(self, first: int, end: int, text: str) -> int:
         """Replace lines by the lines of `text`, joining a CR and an LF that become neighbours; returns the first."""
