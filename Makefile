@@ -11,6 +11,7 @@
 #   make vsix       pack the VS Code extension into dist/calomel.vsix (needs Node.js 20.19 or newer)
 #   make wheel      pack everything, weights and plugins too, into dist/calomel-*.whl
 #   make first-hour follow the README to a next edit accepted in Neovim and VS Code, with nano and with your model, timed
+#   make gpu        prepare training on a borrowed GPU: shards, data to fit on, and wheels, in runs/ (see docs/developers/training.md)
 #   make clients    fetch other people's clients, which `make test-full` then lets talk to the server
 #
 # Another interpreter: make PYTHON=python3.12 try. Another place for the environment: make VENV=/path try.
@@ -20,7 +21,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := try
-.PHONY: try test test-full check lint types types-elsewhere fix bench clients docs vscode vsix wheel vscode-smoke first-hour clean
+.PHONY: try test test-full check lint types types-elsewhere fix bench clients docs vscode vsix wheel vscode-smoke first-hour gpu clean
 
 VENV ?= .venv
 PYTHON ?=
@@ -75,6 +76,25 @@ vscode-smoke: $(VENV)/.installed-dev editors/vscode/node_modules/.installed
 
 first-hour: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.e2e.first_hour
+
+# Another cache of clones: make gpu CACHE="--cache FOLDER". Other repositories to train on: make gpu LIST="--repositories FILE".
+CACHE ?=
+LIST ?=
+# What a machine with PyTorch, transformers and SciPy usually lacks.
+CARRIED := annotated-doc annotated-types cattrs msgspec platformdirs pydantic pydantic-core rapidfuzz starlette \
+    typing-inspection watchdog zstandard $(shell grep -oE '^tree-sitter[a-z-]*' constraints.txt)
+CALIBRATION := --repositories model/calomel/training/corpus/calibration.toml
+gpu: $(VENV)/.installed-dev
+	mkdir -p runs
+	$(BIN)/calomel corpus --out corpus/text $(CACHE) $(LIST)
+	$(BIN)/calomel edits --corpus corpus/text --out corpus/edits $(CACHE) $(LIST) --stories 12000
+	$(BIN)/calomel shards --corpus corpus/text --edits corpus/edits --out runs/shards --tokens 30000000
+	$(BIN)/calomel corpus --out runs/calibration/text $(CACHE) $(CALIBRATION)
+	$(BIN)/calomel edits --corpus runs/calibration/text --out runs/calibration/edits $(CACHE) $(CALIBRATION) --stories 4000 --heldout 0
+	rm -rf runs/wheels
+	$(BIN)/python -m pip download --quiet --dest runs/wheels --no-deps --only-binary :all: --python-version 3.12 --abi cp312 --abi abi3 \
+	    --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 --constraint constraints.txt $(CARRIED)
+	du -ch --apparent-size runs/shards runs/calibration runs/wheels $$(git ls-files)
 
 clients:
 	tests/tools/get-clients

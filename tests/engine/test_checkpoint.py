@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from tests.engine.conftest import CONFIG, random
 from tests.engine.test_weights import LLADA, QWEN
 
 from calomel.engine import CheckpointError, ModelConfig, Transformer
-from calomel.engine.checkpoint import native_dtype, save_checkpoint
+from calomel.engine.checkpoint import native_dtype, round_checkpoint, save_checkpoint
 from calomel.families.loading import load_checkpoint
 
 DENSE = replace(CONFIG, tie_word_embeddings=False, qk_norm=False)
@@ -40,6 +41,27 @@ def test_a_saved_checkpoint_is_read_back(config: ModelConfig, tmp_path: Path) ->
     assert loaded.config == config
     for name, tensor in model.state_dict().items():
         assert torch.equal(loaded.state_dict()[name], tensor), name
+
+
+@pytest.mark.parametrize("config", [DENSE, MIXED], ids=["dense", "mixed"])
+def test_a_checkpoint_in_eight_bits_is_read_as_numbers_again(config: ModelConfig, tmp_path: Path) -> None:
+    model = random(Transformer(config))
+    save_checkpoint(model, tmp_path)
+    shutil.copytree(tmp_path, tmp_path / "small")
+
+    round_checkpoint(tmp_path, tmp_path / "small")
+
+    whole, small = (
+        load_checkpoint(tmp_path, dtype=torch.float32),
+        load_checkpoint(tmp_path / "small", dtype=torch.float32),
+    )
+    assert torch.equal(small.embed_tokens.weight, whole.embed_tokens.weight)
+    for name, tensor in whole.state_dict().items():
+        # Half a step of the 127 that the largest number of a row has.
+        allowed = tensor.abs().amax(-1, keepdim=True) / 254 + 1e-6
+        assert (small.state_dict()[name] - tensor).abs().le(allowed).all(), name
+    files = [folder / "model.safetensors" for folder in (tmp_path, tmp_path / "small")]
+    assert files[1].stat().st_size < 0.9 * files[0].stat().st_size
 
 
 def test_the_default_type_is_the_devices_own(monkeypatch: pytest.MonkeyPatch) -> None:

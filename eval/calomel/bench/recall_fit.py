@@ -72,6 +72,7 @@ def fit_recall(
     documents: Path,
     model: Path | None = None,
     *,
+    device: str = "cpu",
     holes_per_kind: int | None = None,
     over: Callable[[], bool] = lambda: False,
 ) -> RecallFit:
@@ -86,7 +87,7 @@ def fit_recall(
     """
     files = _to_fit_on(documents)
     progress = Progress()
-    with open_model(model) as opened:
+    with open_model(model, device=device) as opened:
         holes = make_holes(files, opened.measure, per_kind=holes_per_kind or HOLES_PER_KIND, seed=_SEED)
         progress.phase("gaps", len(holes))
         samples = []

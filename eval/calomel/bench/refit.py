@@ -59,12 +59,16 @@ class RefitOptions:
         documents: files of a corpus that the model was not trained on.
         stories: editing sequences of the same repositories.
         minutes: all of it.
+        device: of the model.
+        jobs: processes that replay logs, each with its own engine.
     """
 
     checkpoint: Path
     documents: Path
     stories: Path
     minutes: float = 20.0
+    device: str = "cpu"
+    jobs: int = 1
 
 
 @dataclass(slots=True)
@@ -104,11 +108,12 @@ def refit(options: RefitOptions, into: Path, say: Callable[[str], None]) -> Refi
     into.mkdir(parents=True, exist_ok=True)
     with _bare(options.checkpoint) as bare:
         _fit_recall(options, bare, into, made, until(_RECALL), told)
-        samples = _of_logs(options.documents, bare, "fill", _WRITTEN, until(_WRITING))
+        bare_options = ReplayOptions(model=bare, device=options.device, latency=_LATENCY_SECONDS, samples=True)
+        samples = _of_logs(options.documents, bare_options, "fill", _WRITTEN, options.jobs, until(_WRITING))
         told(f"{len(samples):,} candidates for files that are written")
-        samples += _of_commits(options.stories, bare, until(_COMMITS))
+        samples += _of_commits(options.stories, bare_options, until(_COMMITS))
         told(f"{len(samples):,} with those at moments of commits")
-        samples += _of_logs(options.stories, bare, "edit", _TOLD, until(_STORIES))
+        samples += _of_logs(options.stories, bare_options, "edit", _TOLD, options.jobs, until(_STORIES))
         told(f"{len(samples):,} with those while edits are typed")
     write_whole(into / SAMPLES_FILE, "".join(sample.to_line() for sample in samples))
     kinds = dict(own.kinds)
@@ -150,7 +155,7 @@ def _fit_recall(
     """Fit recall, and write it into `into` and `bare`."""
     before = CopyScorer.read(options.checkpoint) or CopyScorer.read(nano_path())
     try:
-        fitted = fit_recall(options.documents, bare, holes_per_kind=_GAPS_PER_KIND, over=over)
+        fitted = fit_recall(options.documents, bare, device=options.device, holes_per_kind=_GAPS_PER_KIND, over=over)
     except TooFewError as error:
         made.missing[RECALL] = str(error)
         return
@@ -174,11 +179,13 @@ def _recall_rows(worth: CopyScorer, samples: Sequence[RecallSample]) -> Iterator
         yield what, (f"{len(right):,}", f"{sum(right):,}", f"{quality.auroc:.4f}", f"{quality.ece:.4f}")
 
 
-def _of_logs(path: Path, model: Path, kind: SuggestionKind, count: int, over: Callable[[], bool]) -> list[Sample]:
+def _of_logs(
+    path: Path, options: ReplayOptions, kind: SuggestionKind, count: int, jobs: int, over: Callable[[], bool]
+) -> list[Sample]:
     """Candidates while at most `count` logs of a file are replayed. Raises SuiteError if the model stops answering."""
     logs = read_logs(path)
     logs = random.Random(0).sample(logs, min(count, len(logs)))  # noqa: S311 - a draw that can be repeated
-    options = ReplayOptions(model=model, latency=_LATENCY_SECONDS, kinds=(kind,), samples=True)
+    options = replace(options, kinds=(kind,))
     done = [0] * len(logs)
     with Progress() as progress:
         progress.phase(f"{kind}, events", sum(len(log.events) for log in logs))
@@ -187,19 +194,19 @@ def _of_logs(path: Path, model: Path, kind: SuggestionKind, count: int, over: Ca
             done[log] = min(so_far, total)
             progress.step(sum(done))
 
-        results = replay_logs(logs, options, report=report, resume=False, over=over)
+        results = replay_logs(logs, options, jobs=jobs, report=report, resume=False, over=over)
     for result in results:
         if result.error:
             raise SuiteError(f"{result.log} did not play to the end: {result.error}")
     return [sample for result in results for sample in result.samples]
 
 
-def _of_commits(stories: Path, model: Path, over: Callable[[], bool]) -> list[Sample]:
+def _of_commits(stories: Path, options: ReplayOptions, over: Callable[[], bool]) -> list[Sample]:
     """Candidates at moments within and at the end of commits, every second of them in another order."""
 
     async def asked() -> list[Sample]:
         moments = chosen(reordered(read_stories(stories)), ("commit",))
-        async with aclosing(open_engine(ReplayOptions(model=model))) as completer:
+        async with aclosing(open_engine(options)) as completer:
             contenders = Contenders(completer, SuggestSettings(debounce_seconds=0.0), audit=True)
             with Progress() as progress:
                 rows = await ask_moments(moments, contenders, progress, over=over)

@@ -16,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from calomel.engine import CheckpointError
+from calomel.engine.checkpoint import SCALE
 from calomel.storage import MOST_TABLE_BYTES, open_regular, read_object, read_whole
 from calomel.storage.failures import cause
 from calomel.weights.gguf import LINK, PLACES
@@ -34,10 +35,12 @@ class Held:
     Attributes:
         file: that holds it.
         shape: its sizes.
+        scaled: eight bits, which a scale for each row makes numbers of.
     """
 
     file: Path
     shape: tuple[int, ...]
+    scaled: bool = False
 
     @property
     def numbers(self) -> int:
@@ -82,7 +85,7 @@ class Shards:
         return iter(self.tensors)
 
     def read(self, name: str) -> Tensor:
-        """The tensor called `name`, on the CPU, as it is stored; of GGUF, in float32.
+        """The tensor called `name`, on the CPU, as it is stored; of GGUF and of eight bits, in float32.
 
         Raises CheckpointError if there is none.
         """
@@ -93,6 +96,8 @@ class Shards:
             return _unpacked(held, self._packed[name])
         try:
             tensor: Tensor = self._file(held.file).get_tensor(name)
+            if held.scaled:
+                tensor = tensor.float() * self._file(held.file).get_tensor(name + SCALE)[:, None]
         except (SafetensorError, OSError) as error:
             raise CheckpointError(f"{held.file} is damaged: {error}") from error
         return tensor
@@ -171,7 +176,13 @@ def _read_header(file: Path) -> dict[str, Held]:
     try:
         # The library would wait for a pipe.
         with open_regular(file), safe_open(file, framework="pt") as header:
-            return {name: Held(file, tuple(header.get_slice(name).get_shape())) for name in header.keys()}  # noqa: SIM118
+            entries = {name: header.get_slice(name) for name in header.keys()}  # noqa: SIM118
+            scaled = {name for name, entry in entries.items() if entry.get_dtype() == "I8" and name + SCALE in entries}
+            return {
+                name: Held(file, tuple(entry.get_shape()), name in scaled)
+                for name, entry in entries.items()
+                if not name.endswith(SCALE) or name.removesuffix(SCALE) not in scaled
+            }
     except OSError as error:
         raise CheckpointError(f"cannot read {file}: {error}") from error
     except SafetensorError as error:

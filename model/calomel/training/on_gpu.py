@@ -1,8 +1,9 @@
 """`python -m calomel.training.on_gpu CONFIG --out OUT`: all that a few minutes on a GPU are for, as one command.
 
-It checks the step on the device, measures it, trains, answers questions with the trained weights, and leaves everything
-in parts that are small enough to be sent. It ends by itself, and continues from the folder of its run when called
-again. It needs PyTorch, NumPy, tokenizers, safetensors, rich, msgspec and pydantic, a folder of shards, and no weights.
+It checks the step on the device, measures it, trains, runs a command that asks the trained weights (`--then`), and
+leaves everything in parts that are small enough to be sent. It ends by itself, and continues from the folder of its run
+when called again. It needs PyTorch, NumPy, tokenizers, safetensors, rich, msgspec and pydantic, a folder of shards, and
+no weights.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import argparse
 import io
 import json
 import lzma
-import random
+import shlex
 import statistics
+import subprocess
 import tarfile
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -23,17 +24,10 @@ from typing import Final
 import numpy as np
 import torch
 
-from calomel.engine import BlockCausal, Engine, Request
-from calomel.engine.checkpoint import native_dtype
-from calomel.engine.transformer import Transformer
-from calomel.families.loading import load_checkpoint
-from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.attention import branch_structure
 from calomel.training.batch import Batch, BatchStream, open_stream, row_count, scored_rows
 from calomel.training.branch import head_rows
 from calomel.training.config import BatchShape, TrainConfig
-from calomel.training.examples import ExampleMaker
-from calomel.training.rendered import HELD_OUT, DocumentSampler, Shard, tokenizer_of
 from calomel.training.run import Run
 
 # Products in bfloat16 a second that the cards do at best, without sparsity.
@@ -41,9 +35,8 @@ _PEAKS: Final = {"H100": 989e12, "H200": 989e12}
 # A share of the peak below which the other way to attend is tried.
 _LEAST_SHARE: Final = 0.20
 _PART_BYTES: Final = 15 * 2**20
-# Seconds that remain for answers, and for packing, at the end.
-_ANSWERING, _PACKING, _SAVING = 120.0, 25.0, 10.0
-_QUESTIONS_AT_ONCE: Final = 64
+# Seconds that remain at the end for packing and saving.
+_PACKING, _SAVING = 25.0, 10.0
 _TOLERANCE: Final = 0.03
 
 
@@ -165,40 +158,19 @@ def peak(device: torch.device) -> float:
     return 2 * size**3 / statistics.median(times)
 
 
-def questions(config: TrainConfig, tokenizer: Tokenizer) -> Iterator[tuple[list[int], list[int]]]:
-    """Contexts of gaps in the held-out shard, as a live prompt has them, with the answers; always the same ones."""
-    shape = replace(_text(config)[0], documents=1, holes=1)
-    maker = ExampleMaker(tokenizer, replace(config, gap_share=0.0))
-    sampler = DocumentSampler(Shard(config.data / HELD_OUT, tokenizer), config.languages)
-    rng = random.Random("questions")
-    while True:
-        example = maker.make(sampler.draw(rng), shape, 0.5, rng)
-        begin = shape.front + head_rows(shape)
-        head = example.ids[shape.front : begin][example.valid[shape.front : begin]]
-        answer = example.ids[begin : begin + shape.canvas][example.valid[begin : begin + shape.canvas]]
-        yield [*example.ids[: example.limit[shape.front]].tolist(), *head.tolist()], answer.tolist()
+def follow(command: str, checkpoint: Path, out: Path) -> dict[str, Path]:
+    """Run a shell command that asks the trained weights; returns the files that it left in `out`, by name.
 
-
-def answer(config: TrainConfig, checkpoint: Path, device: torch.device, out: Path, left: Callable[[], float]) -> int:
-    """Answer `questions` with the weights of a checkpoint, some at least, while time is `left`; returns how many."""
-    model: Transformer = load_checkpoint(checkpoint, dtype=native_dtype(device.type), device=device)
-    tokenizer = tokenizer_of(config.data)
-    asked, count = questions(config, tokenizer), 0
-    engine = Engine(BlockCausal(model), max_batch=_QUESTIONS_AT_ONCE)
-    try:
-        with out.open("w", encoding="utf-8") as file:
-            while not count or left() > 0:
-                few = [next(asked) for _ in range(_QUESTIONS_AT_ONCE)]
-                waiting = [
-                    engine.submit(Request(tuple(context), max_new_tokens=config.shapes[0].canvas)) for context, _ in few
-                ]
-                for (context, right), handle in zip(few, waiting, strict=True):
-                    told = {"context": context, "right": right, **asdict(handle.result())}
-                    file.write(json.dumps(told) + "\n")
-                    count += 1
-    finally:
-        engine.close()
-    return count
+    Args:
+        command: `{checkpoint}` and `{out}` in it are replaced by these folders.
+        checkpoint: the folder of the weights.
+        out: an empty folder.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    told = {"checkpoint": shlex.quote(str(checkpoint)), "out": shlex.quote(str(out))}
+    done = subprocess.run(command.format(**told), shell=True, check=False)  # noqa: S602 - the owner's own
+    print(f"it ended with {done.returncode}", flush=True)
+    return {f"{out.name}/{path.name}": path for path in sorted(out.iterdir()) if path.is_file()}
 
 
 def pack(files: dict[str, Path], out: Path) -> list[Path]:
@@ -251,6 +223,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, help="folder of shards; default: that of the configuration")
     parser.add_argument("--seconds", type=float, default=560.0, help="wall clock of the whole command")
     parser.add_argument("--upto", type=float, default=1.0, help="share of the run that is then done")
+    parser.add_argument("--then", default="", help="command for {checkpoint}; what it leaves in {out} is packed, too")
+    parser.add_argument("--then-seconds", type=float, default=120.0, help="how long that takes")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--layers", type=int, help="fewer layers, for a rehearsal")
     parser.add_argument("--documents", type=int, help="at most so many in a batch, for a rehearsal")
@@ -264,28 +238,39 @@ def main(arguments: list[str] | None = None) -> None:
     )
     workers = config.workers if given.workers is None else given.workers
     config = replace(config, data=given.data or config.data, model=model, shapes=shapes, workers=workers)
-    _go(config, clock, given.run, given.out, torch.device(given.device), given.upto)
+    then = (given.then, given.then_seconds if given.then else 0.0)
+    _go(config, clock, given.run, given.out, torch.device(given.device), given.upto, then)
 
 
-def _go(config: TrainConfig, clock: Clock, folder: Path, out: Path, device: torch.device, upto: float) -> None:
+def _go(
+    config: TrainConfig,
+    clock: Clock,
+    folder: Path,
+    out: Path,
+    device: torch.device,
+    upto: float,
+    then: tuple[str, float],
+) -> None:
     # A rehearsal of a minute has less of everything.
     scale = min(1.0, clock.seconds / 560.0)
     clock.say(f"loss and gradients: {check(config, folder / 'check', device):.2%} from those of a CPU")
     run = Run(config, folder, None, device)
     clock.say(f"attention of fronts: {'flash' if run.loss.flash else 'masked'}")
     share = _fastest(run, clock, 60.0 * scale)
-    answering, packing, saving = _ANSWERING * scale, max(_PACKING * scale, 5.0), max(_SAVING * scale, 4.0)
-    counters = run.go(resume=True, until=(clock.began + clock.seconds - answering - packing - saving, upto))
+    packing, saving = max(_PACKING * scale, 5.0), max(_SAVING * scale, 4.0)
+    counters = run.go(resume=True, until=(clock.began + clock.seconds - then[1] - packing - saving, upto))
     clock.say(f"{counters.step:,} steps, {counters.rows:,} rows")
     best = folder / ("average" if config.optimization.average else "checkpoint")
-    answers = folder / "answers.jsonl"
-    count = answer(config, best, device, answers, lambda: clock.left() - packing)
-    clock.say(f"{count:,} questions answered")
     told = {"share_of_peak": share, **asdict(counters)}
     (folder / "told.json").write_text(json.dumps(told) + "\n", encoding="utf-8")
     names = [best / "model.safetensors", best / "config.json", best / "tokenizer.json"]
-    names += [folder / name for name in ("log.jsonl", "told.json", "answers.jsonl")]
-    parts = pack({path.name: path for path in names}, out)
+    names += [folder / name for name in ("log.jsonl", "told.json")]
+    files = {path.name: path for path in names}
+    if then[0]:
+        del run
+        files |= follow(then[0], best, folder / "then")
+        clock.say("asked")
+    parts = pack(files, out)
     clock.say(f"{len(parts)} parts, {sum(part.stat().st_size for part in parts):,} bytes in {out}")
 
 

@@ -210,7 +210,8 @@ class Run:
                 last, counters.share = 1.0, counters.rows / self.config.rows
             else:
                 end, last = until
-                counters.share = first + (last - first) * (time.monotonic() - start) / (end - start)
+                passed = (time.monotonic() - start) / max(end - start, 1e-3)
+                counters.share = first + (last - first) * min(1.0, passed)
             if counters.share >= last:
                 break
             share = counters.share

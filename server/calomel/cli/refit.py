@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from calomel.cli.output import CommandError, InputError, console, say
+from calomel.cli.output import CommandError, Device, InputError, console, say
 
 
 def refit(
@@ -16,6 +16,8 @@ def refit(
     corpus: Annotated[Path, typer.Option(help="Output folder of `calomel corpus`: code the model was not trained on.")],
     edits: Annotated[Path, typer.Option(help="Output folder of `calomel edits` for that corpus.")],
     minutes: Annotated[float, typer.Option(min=0, help="Time limit.")] = 20.0,
+    device: Device = "cpu",
+    jobs: Annotated[int, typer.Option(min=1, help="Parallel processes, each with its own engine.")] = 1,
 ) -> None:
     """Fit a new checkpoint's filter and recall.
 
@@ -42,7 +44,7 @@ def refit(
     ):
         if not path.is_file():
             raise InputError(f"{option}: {path} does not exist", command)
-    options = RefitOptions(checkpoint, corpus / DOCUMENTS, edits / STORIES, minutes)
+    options = RefitOptions(checkpoint, corpus / DOCUMENTS, edits / STORIES, minutes, device, jobs)
     made = run(options, into, lambda line: say(line, err=True))
     for table in made.tables:
         console(wrap=True).print(table.to_rich())
