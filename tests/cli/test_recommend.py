@@ -59,7 +59,7 @@ def aims(said: str) -> list[tuple[str, str]]:
 )
 def test_a_machine_gets_what_fits_it(run: Runner, words: tuple[str, ...], text: str, edits: str) -> None:
     said = run("models", "recommend", *words).out
-    assert aims(said) == [("text at the cursor", text), ("next edits", edits)]
+    assert aims(said) == [("completions", text), ("next edits", edits)]
     for title in (text, edits):
         assert MODELS[title].gguf in said
         assert MODELS[title].figure in said
@@ -83,7 +83,7 @@ def test_the_memory_of_a_card_is_asked_of_its_driver(run: Runner, programs: Path
     program(programs, "nvidia-smi", "8188, NVIDIA GeForce RTX 4060\n24564, NVIDIA GeForce RTX 4090")
     said = run("models", "recommend").out
     assert "NVIDIA GeForce RTX 4090 (25.8 GB)" in said
-    assert ("text at the cursor", "Seed-Coder 8B Base") in aims(said)
+    assert ("completions", "Seed-Coder 8B Base") in aims(said)
     assert "llama-server -hf mradermacher/Seed-Coder-8B-Base-GGUF:Q8_0 --port 8080" in said
     assert "first install llama.cpp" in said
     program(programs, "llama-server")

@@ -60,7 +60,7 @@ async def test_it_is_offered_asked_about_fetched_with_progress_and_used(editor: 
     await ready(editor)
     offered = (await editor.command("calomel.models"))["models"][-1]
     assert offered == {
-        "label": "Small", "detail": "download, 0.5 GB, MIT; for text at the cursor", "settings": {"fetch": SMALL.gguf},
+        "label": "Small", "detail": "download, 0.5 GB, MIT; for completions", "settings": {"fetch": SMALL.gguf},
         "current": False,
     }  # fmt: skip
     answer = await chosen(editor)

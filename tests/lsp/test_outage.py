@@ -115,7 +115,7 @@ async def test_nano_stands_in_until_the_server_is_back(editor: Editor, llama: Ll
     (item,) = await ask(editor, 4)
     assert item["insertText"].endswith("return a - b")
     assert (
-        "No server is away."
+        "No server has stopped."
         in (await editor.command("calomel.useModel", {"model": "nano", "meanwhile": True}))["message"]
     )
 

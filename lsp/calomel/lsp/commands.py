@@ -196,7 +196,7 @@ def _milliseconds(seconds: float | None) -> float | None:
 
 _GB: Final = 1e9
 _GIB: Final = 1024**3
-_USES: Final = {"text": "for text at the cursor", "edits": "for next edits", "both": "for next edits and text"}
+_USES: Final = {"text": "for completions", "edits": "for next edits", "both": "for next edits and completions"}
 # Bits of a weight, as most are published and as they may be read.
 _SMALLER: Final = ((16, ""), (8, "int8"))
 # Models of a server that write no text.
@@ -282,7 +282,7 @@ class ModelCommands:
         except CompleterError as error:
             return {"model": None, "message": f"{SHIPPED} does not answer: {str(error).rstrip('.')}."}
         if info is None:
-            return {"model": None, "message": f"No server is away. {self._models.message}"}
+            return {"model": None, "message": f"No server has stopped. {self._models.message}"}
         return {"model": info.id, "message": self._models.message}
 
     async def _switch(self, server: BackendSettings, wanted: str | None) -> ModelInfo:

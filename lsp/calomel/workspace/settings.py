@@ -59,7 +59,8 @@ class SuggestSettings:
 
     enabled: bool = setting(True, "Enable suggestions. If off, they appear only when you press the key that asks.")
     show: Literal["always", "hint", "on_request"] = setting(
-        "always", "What appears before you press the key: suggestions (always), a mark (hint), or nothing (on_request)."
+        "always",
+        "Show suggestions (always), a mark (hint) or nothing (on_request) before you press the key that asks.",
     )
     languages: Mapping[str, bool] = setting(
         {}, "Turn suggestions on or off by language id; `*` means all other languages."
@@ -85,7 +86,7 @@ class SuggestSettings:
         None, "Maximum lines of an inline completion. Unset: as many as the model writes."
     )
     context_tokens: Annotated[int, Meta(ge=64, le=32_768)] | None = setting(
-        None, "How much of your code the model reads, in tokens. Unset: what suits the model.", limit=True
+        None, "Tokens of your code that the model reads. Unset: as many as suit the model.", limit=True
     )
 
     read_ahead: Literal["always", "plugged_in", "never"] = setting(

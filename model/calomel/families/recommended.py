@@ -59,7 +59,7 @@ _QWEN_05: Final = Recommended(
     0.5,
     1.5,
     "Apache-2.0",
-    f"text: {_INFILLING}: HumanEval-Infilling 74.2, SantaCoder-FIM 64.9; {_NOBODY}",
+    f"completions: {_INFILLING}: HumanEval-Infilling 74.2, SantaCoder-FIM 64.9; {_NOBODY}",
 )
 _QWEN_15: Final = Recommended(
     "Qwen2.5-Coder 1.5B",
@@ -70,7 +70,7 @@ _QWEN_15: Final = Recommended(
     1.6,
     2.9,
     "Apache-2.0",
-    f"text: {_INFILLING}, of its Instruct sibling: HumanEval-Infilling 80.3, SantaCoder-FIM 59.5; {_NOBODY}",
+    f"completions: {_INFILLING}, of its Instruct sibling: HumanEval-Infilling 80.3, SantaCoder-FIM 59.5; {_NOBODY}",
 )
 _QWEN_7: Final = Recommended(
     "Qwen2.5-Coder 7B",
@@ -81,8 +81,8 @@ _QWEN_7: Final = Recommended(
     4.7,
     6.2,
     "Apache-2.0",
-    "text: published by its makers (arXiv 2409.12186): state of the art at its size on more than ten benchmarks, "
-    f"completion among them; {_NOBODY}",
+    "completions: published by its makers (arXiv 2409.12186): state of the art at its size on more than ten "
+    f"benchmarks, completion among them; {_NOBODY}",
 )
 _SEED_8: Final = Recommended(
     "Seed-Coder 8B Base",
@@ -93,7 +93,7 @@ _SEED_8: Final = Recommended(
     8.8,
     10.9,
     "MIT",
-    f"text: {_TSUGI}: shown at 67 % of the places, 90 % of it right; {_NOBODY}",
+    f"completions: {_TSUGI}: shown at 67 % of the places, 90 % of it right; {_NOBODY}",
 )
 _SWEEP_05: Final = Recommended(
     "Sweep Next-Edit 0.5B",
@@ -126,8 +126,8 @@ _SWEEP_7: Final = Recommended(
     4.7,
     6.2,
     "Apache-2.0",
-    f"next edits: {_CURSORTAB} as sweep-7B: 0.22 of 1; text: {_TSUGI}: shown at 69 % of the places, 81 % of it right; "
-    f"{_NOBODY}",
+    f"next edits: {_CURSORTAB} as sweep-7B: 0.22 of 1; completions: {_TSUGI}: shown at 69 % of the places, "
+    f"81 % of it right; {_NOBODY}",
 )
 _ZETA: Final = Recommended(
     "Zed's Zeta 2.1 (8B)",

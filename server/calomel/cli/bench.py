@@ -114,7 +114,7 @@ def use(
     json: Json = None,
     results: Results = None,
 ) -> None:
-    """What you would see while typing: how soon, how often, how right.
+    """Suggestions while you type: how soon, how often, how right.
 
     A simulated person types held-out files through the real language server.
     """

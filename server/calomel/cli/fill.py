@@ -236,7 +236,7 @@ def _play(out: Console, completer: Completer, info: ModelInfo, seconds: float) -
             out.print("\n".join(scene.lines()), markup=False, highlight=False)
 
     name = "nano" if info.id == SHIPPED_NAME else info.id
-    out.print(f"Replaying an author's edits of three files. ⟦…⟧ is what {name} suggests, ⟨…⟩ what it replaces.\n")
+    out.print(f"Replaying an author's edits of three files. {name} suggests ⟦…⟧, in place of ⟨…⟩.\n")
 
     async def play() -> Tour:
         tour = Tour(bundled_log(), completer, info, show, seconds=seconds)
@@ -263,7 +263,7 @@ _TOLD: Final = {
 def _fill_samples(out: Console, filler: Filler | UpstreamCompleter) -> None:
     """Fill the gaps of the bundled files, whatever an editor would show of it."""
     samples = bundled_samples()
-    out.print(f"{len(samples)} gaps in sample files. Nothing is hidden here; an editor would hide unlikely answers.\n")
+    out.print(f"{len(samples)} gaps in sample files. Every answer appears; an editor would hide unlikely ones.\n")
     right: Counter[str] = Counter()
     for sample in samples:
         answer = _filled(filler, sample, None)
@@ -290,6 +290,6 @@ def _point_to_larger(out: Console) -> None:
         out.print("\nnano is small; this machine has too little memory or too few cores for the larger models we know.")
     else:
         out.print("\nnano is small. Larger models that fit this machine (we have not measured them):")
-        out.print(f"  for text at the cursor: {row.text.title}, {row.text.disk:.1f} GB")
+        out.print(f"  for completions: {row.text.title}, {row.text.disk:.1f} GB")
         out.print(f"  for next edits: {row.edits.title}, {row.edits.disk:.1f} GB")
-    out.print("What is known of them, and how to get one: calomel models recommend\n")
+    out.print("To see their published figures and get one: calomel models recommend\n")

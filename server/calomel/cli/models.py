@@ -53,7 +53,7 @@ _Chosen = Annotated[
     Literal["cpu", "cuda", "mps"] | None,
     typer.Option("--device", help="Write where the model runs, too. Default: leave that setting."),
 ]
-_Edits = Annotated[bool, typer.Option("--edits", help="Only for next edits: text stays with the model it has.")]
+_Edits = Annotated[bool, typer.Option("--edits", help="Only for next edits; completions keep their model.")]
 _MIB: Final = 1024 * 1024
 _MOST_GIB: Final = 1_000_000.0
 _GIB: Final = 1024 * _MIB
@@ -210,7 +210,7 @@ def estimate(
     quantize: Quantize = None,
     memory_gib: Annotated[
         float | None,
-        typer.Option(min=0.0, max=_MOST_GIB, help="Memory to plan for. Default: what is free on the device."),
+        typer.Option(min=0.0, max=_MOST_GIB, help="Memory to plan for. Default: the device's free memory."),
     ] = None,
 ) -> None:
     """Show how much memory a model would take.
@@ -327,7 +327,7 @@ def _fetched_folder(name: str) -> Path:
         raise InputError(f"{SHIPPED} is part of Calomel")
     folder = named(name.replace("/", "--"))
     if folder is None:
-        raise InputError(f"{models_folder()} has no {name}; models of other programs are theirs to delete")
+        raise InputError(f"{models_folder()} has no {name}; delete a model of another program there")
     if folder.is_symlink() or not (folder / SOURCE_FILE).is_file():
         raise InputError(f"{folder} was not fetched by Calomel: delete it yourself")
     return folder

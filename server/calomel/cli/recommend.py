@@ -27,7 +27,7 @@ _EDITS: Final = " --edits"
 _KINDS: Final[dict[str, Kind]] = {"cpu": "cpu", "cuda": "gpu", "mps": "apple"}
 _USES: Final = {
     "text": "next edits then come from Calomel's rules",
-    "edits": "made for next edits; it fills text at the cursor less well",
+    "edits": "made for next edits; its completions are less good",
     "both": "it does both",
 }
 _HOSTED: Final = "calomel models use --upstream https://api.inceptionlabs.ai --upstream-key-file FILE"
@@ -39,7 +39,7 @@ def recommend(
     ] = None,
     device: Annotated[
         Literal["cpu", "cuda", "mps"] | None,
-        typer.Option(help="cpu, cuda for an NVIDIA or AMD GPU, mps for an Apple one. Default: what is here."),
+        typer.Option(help="cpu, cuda for an NVIDIA or AMD GPU, mps for an Apple one. Default: this machine's best."),
     ] = None,
     cores: Annotated[int | None, typer.Option(min=1, help="Cores of the CPU. Default: this machine's.")] = None,
     guide: Annotated[bool, typer.Option("--guide", help="List every kind of machine instead.")] = False,
@@ -65,13 +65,13 @@ def recommend(
         from calomel.infer.extras import has_engine, installing_engine
 
         say(f"\nRun nano, which is built in: larger ones need more memory or cores. {ON_A_CPU}")
-        say("What runs on which machine: calomel models recommend --guide")
+        say("Models for every kind of machine: calomel models recommend --guide")
         if not has_engine():
             say(f"  {installing_engine()}")
         return
     same, needed = row.text == row.edits, row.text.memory + row.edits.memory
     fits = row.holds_both(memory_gib)
-    shown = {"text at the cursor": row.text} | ({} if same else {"next edits": row.edits})
+    shown = {"completions": row.text} | ({} if same else {"next edits": row.edits})
     for aim, model in shown.items():
         say(f"\nFor {aim}: {model.title}")
         say(
@@ -183,7 +183,7 @@ def _disk() -> tuple[Path, int]:
 
 
 _MACHINES: Final = ("your machine", "for", "model", "disk, memory", "licence", "command", "what is known")
-_NANO: Final = ("text, next edits by rules", "`nano`, built in", "13 MB, 1.0 GB", "Apache-2.0", "none")
+_NANO: Final = ("completions, next edits by rules", "`nano`, built in", "13 MB, 1.0 GB", "Apache-2.0", "none")
 
 
 def machines_table() -> str:
@@ -195,9 +195,9 @@ def _cells(row: Row) -> Iterator[Sequence[str]]:
     if row.text is None or row.edits is None:
         yield row.machine, *_NANO, "measured here: [scores](comparison.md#scores)"
         return
-    pairs = [("text", row.text), ("next edits", row.edits)]
+    pairs = [("completions", row.text), ("next edits", row.edits)]
     if row.text == row.edits:
-        pairs = [("text, next edits", row.text)]
+        pairs = [("completions, next edits", row.text)]
     for number, (aim, model) in enumerate(pairs):
         size = f"{model.disk:.1f} GB, {model.memory:.1f} GB" if model.gguf else "none"
         only = row.holds_both() and aim == "next edits"

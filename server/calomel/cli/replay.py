@@ -104,7 +104,7 @@ def replay(
         tuple[Path, Path] | None, typer.Option(metavar="A.json B.json", help="Compare two JSON results instead.")
     ] = None,
 ) -> None:
-    """Replay edits: what you would have seen, accepted and saved."""
+    """Replay recorded edits and count the suggestions you would have accepted."""
     given = locals()
     if compare is not None:
         _compare(*compare, seed=seed)

@@ -83,9 +83,9 @@ def serve(
     max_requests: Annotated[
         int | None, typer.Option(help="Maximum running and waiting requests. Default: 128.")
     ] = None,
-    cache_tokens: Annotated[int | None, typer.Option(help="Prompt cache in tokens. Default: what fits.")] = None,
+    cache_tokens: Annotated[int | None, typer.Option(help="Prompt cache in tokens. Default: as many as fit.")] = None,
     max_batch: Annotated[
-        int | None, typer.Option(help="Maximum requests per step. Default: what fits, up to 8.")
+        int | None, typer.Option(help="Maximum requests per step. Default: as many as fit, up to 8.")
     ] = None,
     log_level: Annotated[
         str | None, typer.Option(help="Log level: debug, info, warning or error. Default: info.")

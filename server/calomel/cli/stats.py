@@ -29,7 +29,7 @@ def stats(
     json: Annotated[Path | None, typer.Option(help="Write every figure as JSON to this file.")] = None,
     details: Annotated[bool, typer.Option("--details", help="Print every figure.")] = False,
 ) -> None:
-    """What became of suggestions: seen, accepted, saved."""
+    """Show how many suggestions you saw and accepted, and what they saved."""
     from calomel.suggest.outcome_history import stories
     from calomel.suggest.outcome_log import OutcomeRecord, each_record, outcome_log_path
 

@@ -147,7 +147,7 @@ class ServeSettings:
         "bfloat16).",
     )
     context_tokens: Annotated[int, Meta(ge=128, le=32_768)] | None = setting(
-        None, "Maximum prompt size in tokens; longer prompts are cut. Unset: what suits the model."
+        None, "Maximum prompt size in tokens; longer prompts are cut. Unset: as many as suit the model."
     )
     aggressiveness: Aggressiveness = setting(
         "balanced", "How confident a next edit must be: quiet, balanced, eager, or a probability from 0 to 1."

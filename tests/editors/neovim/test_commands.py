@@ -251,7 +251,7 @@ def test_a_model_that_is_not_here_is_downloaded_once_the_user_agrees(bare: Neovi
         bare.setup()
         bare.open("\n")
         choose(bare, "Small")
-        offered = "Small (download, 0.5 GB, MIT; for text at the cursor)"
+        offered = "Small (download, 0.5 GB, MIT; for completions)"
         bare.until(lambda: offered in (bare.lua("return _G.listed") or ()), "it is offered")
         bare.until(lambda: bare.lua("return _G.asked") is not None, "it is asked about")
         asked = "Download small-Q8_0.gguf from the Hugging Face hub (0.01 GB, licence mit)? "

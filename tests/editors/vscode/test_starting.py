@@ -87,7 +87,7 @@ def test_a_model_that_is_not_here_is_downloaded_once_the_user_agrees(start: Star
         workbench.warm_up()
         workbench.script(hub=f"http://127.0.0.1:{hub.server_port}")
         workbench.command("Calomel: Choose a Model")
-        offered = "download, 0.5 GB, MIT; for text at the cursor"
+        offered = "download, 0.5 GB, MIT; for completions"
         workbench.until(lambda: offered in str(workbench.see("quickRows")), "it is offered")
         workbench.ask("insert", text="Small")
         workbench.until(lambda: offered in workbench.see("focusedRow"), "it can be picked")
