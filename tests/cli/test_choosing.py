@@ -116,7 +116,9 @@ def test_a_path_becomes_a_whole_one_and_a_name_stays(
         assert load_settings(user_toml=home / ".config/calomel/calomel.toml")[0].backend.model == Path(written)
 
 
-def test_gguf_files_of_others_are_chosen_by_their_names(run: Runner, home: Path) -> None:
+def test_gguf_files_of_others_are_chosen_by_their_names(
+    run: Runner, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("xllamacpp", reason="pip install xllamacpp")
     blob = packed(home / ".ollama/models/blobs/sha256-1")
     manifest = home / ".ollama/models/manifests/registry.ollama.ai/library/coder/1b"
@@ -128,6 +130,10 @@ def test_gguf_files_of_others_are_chosen_by_their_names(run: Runner, home: Path)
         done = run("models", "use", name)
         assert done.status == 0, done.err
         assert text(home) == f'[backend]\nmodel = "{name}"\n'
+    with monkeypatch.context() as patched:
+        patched.setattr("calomel.cli.choice.unpacks", lambda: False)
+        told = run("models", "info", str(blob)).out
+    assert (str(blob) in told, "llama.cpp" in told) == (True, True)
     refused = run("models", "use", "nobody")
     assert (refused.status, refused.err) == (
         2, "error: found no model nobody\ntry: one of nano, coder:1b, me/small, or a path\n",
@@ -164,7 +170,10 @@ def test_the_key_of_a_server_stays_as_long_as_its_address(run: Runner, home: Pat
     key = f'upstream_key_file = "{home / "key"}"\n'
     with served(llama_cpp(Play(tokens=("a",)))) as url:
         configured(home, "calomel/calomel.toml", f'[backend]\nupstream = "{url}"\n{key}upstream_fim = "qwen"\n')
-        assert run("models", "use", "--upstream", url).status == 0
+        done = run("models", "use", "--upstream", url)
+        assert (done.status, f" at {url} is the model for all editors" in done.out, done.out.startswith("The model at")) == (
+            0, True, False,
+        )  # fmt: skip
         assert text(home) == f'[backend]\nupstream = "{url}"\n{key}'
     play = Play(tokens=("a",), key="k")
     with served(llama_cpp(play)) as url:
@@ -246,7 +255,7 @@ def test_a_model_for_next_edits_leaves_the_one_for_text_alone(run: Runner, home:
     configured(home, "calomel/calomel.toml", '[backend]\nupstream = "http://127.0.0.1:9"\nupstream_key_file = "/k"\n')
     done = run("models", "use", mine, "--edits")
     assert done.status == 0
-    assert f"the model at {NOBODY}, and mine for next edits, are the models for all editors" in done.out
+    assert f"The model at {NOBODY}, and mine for next edits, are the models for all editors" in done.out
     written = f'[backend]\nedit_model = "mine"\nupstream = "{NOBODY}"\nupstream_key_file = "/k"\n'
     assert text(home) == written
     listed = run("models", "list").out

@@ -398,13 +398,17 @@ def test_a_gpu_is_named(run: Runner, machine: Path) -> None:
 
 
 def test_a_model_server_that_runs_is_named_with_the_line_that_uses_it(
-    run: Runner, machine: Path, monkeypatch: pytest.MonkeyPatch
+    run: Runner, machine: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with served(ollama(Play())) as url:
         no_port(monkeypatch, ("Ollama", int(url.rpartition(":")[2])))
         said = run().out
+        configured(home, "calomel/calomel.toml", f'[backend]\nupstream = "{url.replace("127.0.0.1", "localhost")}"\n')
+        checked = run("doctor").out
     assert f"Ollama runs at {url}. Use its model, for better suggestions:" in said
     assert f"calomel models use --upstream {url}" in said
+    assert f"Ollama runs at {url}; all editors ask it" in checked
+    assert "calomel models use --upstream" not in checked
 
 
 def test_settings_that_cannot_be_read_are_one_line(run: Runner, machine: Path, home: Path) -> None:

@@ -80,14 +80,21 @@ async def test_an_answer_of_a_strange_form_changes_nothing(editor: Editor) -> No
         assert await off(editor) is None
 
 
-async def test_a_settings_file_of_the_user_is_read_again_when_it_changes(editor: Editor, tmp_path: Path) -> None:
+@pytest.mark.parametrize("there", [".", "xdg_config_home", "xdg_config_home/calomel"])
+async def test_a_settings_file_of_the_user_is_read_again_when_it_changes(
+    editor: Editor, tmp_path: Path, there: str
+) -> None:
+    """However much of its folder was there when the server started."""
     file = tmp_path / "xdg_config_home" / "calomel" / "calomel.toml"
-    file.parent.mkdir(parents=True)
+    (tmp_path / there).mkdir(parents=True, exist_ok=True)
     await editor.initialize()
     await until_off(editor, None)
     await asyncio.sleep(0)
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("[suggest]\nenabled = false\n")
     await until_off(editor, "off_globally")
+    file.write_text("[suggest]\nenabled = true\n")
+    await until_off(editor, None)
 
 
 async def test_a_settings_file_of_the_workspace_counts_and_can_be_wrong(editor: Editor, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ From lowest to highest precedence: the user's `calomel.toml`, the workspace's, `
 editor answers to `workspace/configuration` or pushes with `workspace/didChangeConfiguration`. The last may come from a
 repository and may set no more than the workspace's file, unless the client filters it (`configuration_filtered`). A
 wrong value is reported once, by its name, and replaced by its default. The files are watched through their folders, if
-these exist.
+these exist; that of the user through the nearest folder above it that does.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ class Configuration(FileSystemEventHandler):
         self._observer = Observer()
         self._observer.daemon = True
         try:
-            for folder in {path.parent for path in self._files if path.parent.is_dir()}:
+            folders = {path.parent for path in self._files if path.parent.is_dir()}
+            for folder in {*folders, next(each for each in self._user_file.parents if each.is_dir())}:
                 self._observer.schedule(self, str(folder))
             self._observer.start()
         except OSError:
@@ -115,9 +116,17 @@ class Configuration(FileSystemEventHandler):
     def on_any_event(self, event: FileSystemEvent) -> None:
         """Called on the observer's thread."""
         paths = {Path(str(path)) for path in (event.src_path, event.dest_path) if path}
-        wanted = event.event_type not in {"opened", "closed_no_write"} and paths & self._files
-        if wanted and not self._loop.is_closed():
+        if event.event_type in {"opened", "closed_no_write"} or self._loop.is_closed():
+            return
+        if event.event_type in {"created", "moved"} and paths & set(self._user_file.parents):
+            self._loop.call_soon_threadsafe(self._folder_appeared)
+        elif paths & self._files:
             self._loop.call_soon_threadsafe(self._apply)
+
+    def _folder_appeared(self) -> None:
+        if self._observer is not None:
+            self.watch()
+            self._apply()
 
     @property
     def _files(self) -> set[Path]:

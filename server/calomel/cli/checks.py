@@ -58,16 +58,20 @@ def check_upstream(settings: ServeSettings, ports: Sequence[tuple[str, int]] | N
 
 
 def _found(server: Running) -> Finding:
-    """A server of this machine, and the command that uses it."""
-    names = server.models
+    """A server of this machine, and the command that uses it, unless all editors ask it."""
+    from calomel.cli.choice import choice
+
+    names, loads = server.models, " and still loads its model" if server.loading else ""
+    told = f"{server.title} runs at {server.url}{loads}"
+    if (choice().upstream or "").replace("//localhost:", "//127.0.0.1:") == server.url:
+        return ok("upstream", f"{told}; all editors ask it")
     model = f" {shlex.quote(_likely(names))}" if len(names) > 1 else ""
     option = f" --upstream-model{model}" if model else ""
     advice = (
         f"calomel models use --upstream {server.url}{model}, for all editors; "
         f"calomel serve --upstream {server.url}{option}, for others"
     )
-    loads = " and still loads its model" if server.loading else ""
-    return Finding("ok", "upstream", f"{server.title} runs at {server.url}{loads}", advice)
+    return Finding("ok", "upstream", told, advice)
 
 
 def _likely(names: Sequence[str]) -> str:

@@ -68,13 +68,17 @@ def is_of(server: BackendSettings, model: ModelFolder) -> bool:
 _UNPACKS: Final = ("gguf", "transformers")
 
 
+def unpacks() -> bool:
+    """Whether the packages are here that unpack a GGUF file for Calomel's own engine."""
+    return all(find_spec(package) for package in _UNPACKS)
+
+
 def runs_in(place: Path, family: str) -> str:
     """What would run a model, or what is missing, in words."""
     if llama_cpp.opens(place):
         return "llama.cpp"
     if gguf_in(place) is not None:
-        own = all(find_spec(package) for package in _UNPACKS)
-        return "own engine, if Llama, Qwen2 or Qwen3" if own else "needs Calomel's extra llama"
+        return "own engine, if Llama, Qwen2 or Qwen3" if unpacks() else "needs Calomel's extra llama"
     if family == "unknown":
         return "nothing here"
     return "own engine" if has_engine() else "needs Calomel's extra engine"
@@ -232,6 +236,8 @@ def name_of(model: str) -> str:
         name = str(place)
     if place is None or llama_cpp.opens(place):
         return name
+    if not place.exists():
+        raise InputError(f"{place} does not exist")
     if gguf_in(place) is not None:
         _open_packed(name, place)
         return name
@@ -259,8 +265,8 @@ def why_missing(model: str) -> str:
     return f"Calomel's own engine is not installed: {installing_engine()}"
 
 
-def why_silent(wanted: Mapping[str, str]) -> str:
-    """Why an upstream does not answer now, in words; empty if it does.
+def asked(wanted: Mapping[str, str]) -> tuple[str, str]:
+    """The model that an upstream answers with, and why it does not answer now, in words; one of them is empty.
 
     Raises InputError if it answers otherwise than these settings want.
     """
@@ -269,11 +275,10 @@ def why_silent(wanted: Mapping[str, str]) -> str:
     if before.upstream == given.upstream:
         given = replace(given, **{name: getattr(before, name) for name in _OF_AN_UPSTREAM if name not in wanted})
     try:
-        asyncio.run(info_of(given))
+        return asyncio.run(info_of(given)).id, ""
     except TimeoutError:
-        return "it takes too long"
+        return "", "it takes too long"
     except CompleterError as error:
         if error.code not in _LATER:
             raise InputError(str(error)) from None
-        return str(error)
-    return ""
+        return "", str(error)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
-from calomel.cli.output import InputError, check_device, say, without_credentials
+from calomel.cli.output import InputError, address, check_device, say, without_credentials
 
 if TYPE_CHECKING:
     from calomel.infer.completer import ModelInfo
@@ -23,7 +23,12 @@ AnyModel: TypeAlias = Annotated[
 ]
 AnyUpstream: TypeAlias = Annotated[
     str | None,
-    typer.Option("--upstream", metavar="URL", help="Use the model of this server. Default: yours, if it is one."),
+    typer.Option(
+        "--upstream",
+        metavar="URL",
+        callback=address,
+        help="Use the model of this server. Default: yours, if it is one.",
+    ),
 ]
 UpstreamModel: TypeAlias = Annotated[
     str | None, typer.Option(help="Model to use on the upstream server. Default: the only one.")

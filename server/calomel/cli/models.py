@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +15,18 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from calomel.cli.hub import SOURCE_FILE, fetch_gguf
-from calomel.cli.output import CommandError, InputError, Quantize, columns, markdown, model_info, plural, say, visible
+from calomel.cli.output import (
+    CommandError,
+    InputError,
+    Quantize,
+    address,
+    columns,
+    markdown,
+    model_info,
+    plural,
+    say,
+    visible,
+)
 from calomel.cli.recommend import recommend
 from calomel.families.facts import FamilyFacts, Published, family_facts
 from calomel.storage import read_object
@@ -44,7 +56,9 @@ def _fetched_names(incomplete: str) -> list[str]:
     return [each.name for each in there if each.name.startswith(incomplete)]
 
 
-_Name = Annotated[str, typer.Argument(help="Name from `calomel models list`, or a folder.", autocompletion=_names)]
+_Name = Annotated[
+    str, typer.Argument(help="Name from `calomel models list`, folder or GGUF file.", autocompletion=_names)
+]
 _Number = Annotated[
     Literal["bfloat16", "float16", "float32"] | None,
     typer.Option(help="Number format to plan for. Default: the device's."),
@@ -80,7 +94,10 @@ def list_() -> None:
         rows.append((mark, each.name, _size_of(each.path), kind, choice.runs_in(each.path, kind), each.source))
     for mark, server in (("*", now.for_text), ("e", now.for_edits)):
         if server is not None and not any(mark in marks for marks, *_ in rows):
-            rows.append((mark, choice.described(server), "", "", "", "in your calomel.toml"))
+            name = choice.described(server)
+            packed = None if server.model is None else gguf_in(Path(name))
+            told = ("", "", "") if packed is None else (_size_of(packed), "GGUF", choice.runs_in(packed, "GGUF"))
+            rows.append((mark, name, *told, "chosen in calomel.toml"))
     say(columns(rows))
     say("\n*: asked by all editors, and by commands without --model.")
     if now.for_edits is not None:
@@ -97,7 +114,10 @@ def use(
         typer.Argument(help="Name from `calomel models list`, folder or GGUF file.", autocompletion=_names),
     ] = None,
     upstream: Annotated[
-        str | None, typer.Option(metavar="URL", help="Use the model of this server; NAME is its name there, if any.")
+        str | None,
+        typer.Option(
+            metavar="URL", callback=address, help="Use the model of this server; NAME is its name there, if any."
+        ),
     ] = None,
     upstream_key_file: Annotated[Path | None, typer.Option(help="File with the key of that server.")] = None,
     device: _Chosen = None,
@@ -108,25 +128,26 @@ def use(
     It writes the choice under [backend] in your own calomel.toml, and names the editors whose own settings win.
     """
     from calomel.cli import choice
-    from calomel.infer.remote import with_scheme
 
     if upstream is None and name is None:
         raise InputError("no model is named", "calomel models use NAME; calomel models list has the names")
     if upstream is not None:
         key = None if upstream_key_file is None else str(upstream_key_file.expanduser().absolute())
         more = {"upstream_model": name, "upstream_key_file": key}
-        wanted = {"upstream": with_scheme(upstream), **{key: value for key, value in more.items() if value is not None}}
-        later = choice.why_silent(wanted)
+        wanted = {"upstream": upstream, **{key: value for key, value in more.items() if value is not None}}
+        found, later = choice.asked(wanted)
     else:
         wanted = {"model": choice.name_of(name or "")}
-        later = choice.why_missing(wanted["model"])
-    _choose(wanted, device, later, edits=edits)
+        found, later = "", choice.why_missing(wanted["model"])
+    _choose(wanted, device, found, later, edits=edits)
 
 
-def _choose(wanted: dict[str, str], device: str | None, later: str = "", *, edits: bool = False) -> None:
-    """Write the choice, and tell what it changes; `later` is why it does not answer now.
+def _choose(
+    wanted: dict[str, str], device: str | None, found: str = "", later: str = "", *, edits: bool = False
+) -> None:
+    """Write the choice, and tell what it changes.
 
-    `edits`: it is for next edits only.
+    `found` is the model that answered for it, `later` why none does now; with `edits` it is for next edits only.
     """
     from calomel.cli import choice
     from calomel.cli.editor import here
@@ -134,11 +155,15 @@ def _choose(wanted: dict[str, str], device: str | None, later: str = "", *, edit
     from calomel.workspace.settings import user_settings_path
 
     place = user_settings_path()
-    before, watched = choice.choice(), place.parent.is_dir() and not place.is_symlink()
+    before, watched = choice.choice(), not place.is_symlink()
     wanted = {f"edit_{key}": value for key, value in wanted.items()} if edits else wanted
     choice.choose({**wanted, **({} if device is None else {"device": device})})
     now = choice.choice()
-    say(f"{choice.described(now)} {'are the models' if now.for_edits else 'is the model'} for all editors, in {place}.")
+    told = choice.described(now)
+    if found and now.for_edits is None:
+        told = told.replace("the model at", f"{found} at", 1)
+    told = re.sub(r"^the\b", "The", told)
+    say(f"{told} {'are the models' if now.for_edits else 'is the model'} for all editors, in {place}.")
     if not choice.is_same(before, now):
         say(f"Before: {choice.described(before)}.")
         say("Running editors follow within a second." if watched else "Restart Calomel in running editors.")
@@ -151,6 +176,14 @@ def _choose(wanted: dict[str, str], device: str | None, later: str = "", *, edit
 @models.command()
 def info(name: _Name) -> None:
     """Show a model's configuration, as its files have it."""
+    from calomel.cli import choice
+    from calomel.weights.gguf import check_gguf
+
+    if (packed := _packed(name)) is not None:
+        check_gguf(packed)
+        rows = [("file", str(packed)), ("size", _size_of(packed)), ("runs in", choice.runs_in(packed, "GGUF"))]
+        say(columns(rows))
+        return
     folder = _folder(name)
     told = model_info(folder)
     family = _family_name(folder)
@@ -507,6 +540,17 @@ def _folder(name: str, *, weights: bool = True) -> Path:
     if not is_model(folder) and (weights or not (folder / "config.json").is_file()):
         raise InputError(f"{folder} does not contain a model: it needs config.json and .safetensors weights")
     return folder
+
+
+def _packed(name: str) -> Path | None:
+    """The GGUF file of a name, if nothing here unpacks it; None for other models."""
+    from calomel.cli.choice import unpacks
+    from calomel.weights.folders import SHIPPED, place_of
+
+    if not name or name == SHIPPED or unpacks():
+        return None
+    place = place_of(name)
+    return None if (place / "config.json").is_file() else gguf_in(place)
 
 
 def _size_of(folder: Path) -> str:

@@ -125,6 +125,15 @@ Model: TypeAlias = Annotated[
     Path | None,
     typer.Option(metavar="MODEL", callback=_found_folder, help="A model's name, folder or GGUF file. Default: nano."),
 ]
+
+
+def address(given: str | None) -> str | None:
+    """An option's address, with `http://` before a mere host and port."""
+    from calomel.infer.remote import with_scheme
+
+    return given if given is None else with_scheme(given)
+
+
 Device: TypeAlias = Annotated[str, typer.Option(callback=check_device, help="cpu, cuda, cuda:N or mps.")]
 Threads: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Processor threads.")]
 Quantize: TypeAlias = Annotated[

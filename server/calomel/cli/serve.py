@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calomel.cli.output import Config, Quantize, say, without_credentials
+from calomel.cli.output import Config, Quantize, address, say, without_credentials
 
 if TYPE_CHECKING:
     from calomel.cli.checks import Finding
@@ -28,7 +28,9 @@ def serve(
     upstream: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="Address of a llama.cpp, Ollama, vLLM or LM Studio server to use as the model."
+            metavar="URL",
+            callback=address,
+            help="Address of a llama.cpp, Ollama, vLLM or LM Studio server to use as the model.",
         ),
     ] = None,
     upstream_format: Annotated[
