@@ -21,7 +21,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := try
-.PHONY: try test test-full check lint types types-elsewhere fix bench clients docs vscode vsix wheel vscode-smoke first-hour gpu clean
+.PHONY: try test test-full check lint types types-elsewhere fix bench clients docs has-code vscode vsix wheel vscode-smoke first-hour gpu clean
 
 VENV ?= .venv
 PYTHON ?=
@@ -105,8 +105,10 @@ docs: $(VENV)/.installed-dev
 	@echo "build/site/index.html"
 
 CODE ?= code
-vscode: $(VENV)/.installed-base vsix
-	@command -v "$(CODE)" >/dev/null || { echo "There is no command $(CODE): name your editor's with CODE=" >&2; exit 1; }
+has-code:
+	@command -v "$(CODE)" >/dev/null || { echo "There is no command $(CODE). If yours is another editor: make vscode CODE=codium, cursor or windsurf" >&2; exit 1; }
+
+vscode: has-code $(VENV)/.installed-base vsix
 	"$(CODE)" --install-extension dist/calomel.vsix --force
 	mkdir -p ~/.local/bin
 	ln -sfn "$(abspath $(BIN)/calomel)" ~/.local/bin/calomel

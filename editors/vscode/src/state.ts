@@ -52,7 +52,7 @@ export function whySilent(silences: readonly Silence[]): string {
   }
   return second === undefined || second.message === first.message
     ? `Nothing shown: ${first.message}`
-    : silences.map(({ kind, message }) => `${kind === "fill" ? "No text" : "No edit"}: ${message}`).join(" ");
+    : silences.map(({ kind, message }) => `${kind === "fill" ? "No completion" : "No next edit"}: ${message}`).join(" ");
 }
 
 /** The item in the status bar, for the server's state and why nothing was shown last in this file. */

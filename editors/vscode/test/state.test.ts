@@ -29,7 +29,7 @@ test("a silence that the next key may end is not off", () => {
 test("text and edits may be silent for two reasons", () => {
   const edit = { kind: "edit", reason: "no_change", message: "The model would change nothing." } as const;
   const fill = { kind: "fill", reason: "empty", message: "The model suggested nothing." } as const;
-  assert.equal(whySilent([fill, edit]), `No text: ${fill.message} No edit: ${edit.message}`);
+  assert.equal(whySilent([fill, edit]), `No completion: ${fill.message} No next edit: ${edit.message}`);
   assert.equal(whySilent([edit]), `Nothing shown: ${edit.message}`);
   assert.equal(whySilent([OFF, { ...OFF, kind: "edit" }]), `Nothing shown: ${OFF.message}`);
   assert.equal(whySilent([]), "");

@@ -51,7 +51,7 @@ def test_suggestions_are_turned_off_and_on(neovim: Neovim, off: str, on: str, sa
     neovim.type("<BS> ")
     neovim.settle()
     assert neovim.marks() == []
-    neovim.until(lambda: f"nothing shown. {why}" in neovim.status(), "the reason")
+    neovim.until(lambda: f"Nothing shown: {why}" in neovim.status(), "the reason")
     if "snoozed" in why:
         assert statusline(neovim) == "Calomel: off"
     neovim.command(f"Calomel {on}")
@@ -233,8 +233,10 @@ def test_a_server_that_dies_is_told_nano_answers_meanwhile_and_it_is_back_by_its
         bare.type("ix = ")
         bare.until_ghost("of_llama(x)")
     bare.type("<CR>y = ")
-    told(f"llama.cpp at http://{address} stopped answering", ":CalomelModel meanwhile uses nano")
+    # One line, as more would take the keys that are being typed.
+    told("llama.cpp is away. :CalomelModel meanwhile uses nano")
     bare.type("<Esc>")
+    assert f"llama.cpp at http://{address} stopped answering: start it again" in bare.status()
     bare.command("CalomelModel meanwhile")
     told(f"scripted answers until llama.cpp at http://{address} is back.")
     bare.type("oz = ")

@@ -127,7 +127,7 @@ def test_asked_for_in_vain_the_reason_stands_at_the_cursor_for_a_moment(neovim: 
     neovim.until(lambda: neovim.hint() == "Nothing shown: The model would change nothing.", neovim.hint)
     neovim.type("i")
     neovim.type("<M-\\>")
-    neovim.until(lambda: neovim.hint().startswith("No text: "), neovim.hint)
+    neovim.until(lambda: neovim.hint().startswith("No completion: "), neovim.hint)
     neovim.type("y")
     neovim.settle()
     assert neovim.hint() == ""

@@ -128,7 +128,7 @@ def test_asked_for_in_vain_the_reason_stands_at_the_cursor_for_a_moment(workbenc
     workbench.press("Alt+\\")
     workbench.until(lambda: workbench.shown("hint"), "the reason")
     (why,) = workbench.shown("hint")
-    assert why.startswith(("No text: ", "Nothing shown: "))
+    assert why.startswith(("No completion: ", "Nothing shown: "))
     workbench.type("y")
     until_gone(workbench)
 

@@ -87,7 +87,7 @@ local function buffer_line()
         return ("This buffer: nothing shown, because %s."):format(situation.REASONS[here.blocked])
     end
     local silence = server.silences[vim.uri_from_bufnr(0)]
-    return silence and "This buffer: nothing shown. " .. silence.message or "This buffer: no request yet."
+    return silence and "This buffer: " .. situation.why(here.no_text, silence.message) or "This buffer: no request yet."
 end
 
 --- What `:Calomel status` prints.

@@ -101,9 +101,7 @@ end
 ---@param text string? Why there is no text, where that was asked for, too.
 local function tell_why(state, text)
     local silence = server.silences[vim.uri_from_bufnr(state.buf)]
-    local edit = silence and silence.message or "The server does not answer."
-    local two = text and text ~= edit
-    display.say(state, two and ("No text: %s No edit: %s"):format(text, edit) or "Nothing shown: " .. edit)
+    display.say(state, situation.why(text, silence and silence.message or "The server does not answer."))
 end
 
 ---@param state calomel.State
@@ -150,6 +148,7 @@ local function ask_fill(state, kind)
     }
     request(state, "textDocument/inlineCompletion", params, function(result)
         local found = {}
+        state.no_text = nil
         local wanted = situation.mode() == "insert" and not situation.covered()
         for _, item in ipairs(wanted and result and (result.items or result) or {}) do
             local s = suggestion.fill(state.buf, item, state.row, state.col)
@@ -171,8 +170,9 @@ local function ask_fill(state, kind)
             display.hide(state)
         end
         local silence = server.silences[vim.uri_from_bufnr(state.buf)]
+        state.no_text = silence and silence.message
         if config.current.next_edit then
-            ask_edit(state, kind, silence and silence.message)
+            ask_edit(state, kind, state.no_text)
         elseif kind == M.INVOKED then
             tell_why(state)
         end

@@ -54,15 +54,29 @@ local awaited = {}
 ---@type table<string, true>
 local told = {}
 
+--- Notify the user. While text is typed, no longer than the message line: what is longer would wait for Enter.
+---@param message string
+---@param level integer
+---@param brief string? What to say then.
+local function notify(message, level, brief)
+    local room = vim.v.echospace - #"Calomel: "
+    if vim.fn.mode():find("^[iR]") and vim.fn.strdisplaywidth(message) > room then
+        local rest = "… (:Calomel status)"
+        message = brief or vim.fn.strcharpart(message, 0, room - vim.fn.strchars(rest)) .. rest
+    end
+    vim.notify("Calomel: " .. message, level)
+end
+
 --- Tell the user something, once, or once per outage.
 ---@param message string
 ---@param level integer
 ---@param outage integer?
-local function tell(message, level, outage)
+---@param brief string?
+local function tell(message, level, outage, brief)
     local key = (outage or "") .. message
     if not told[key] then
         told[key] = true
-        vim.notify("Calomel: " .. message, level)
+        notify(message, level, brief)
     end
 end
 
@@ -74,7 +88,7 @@ local function announce(id)
         if vim.lsp.get_client_by_id(id) and (not state or state.state == "loading") then
             awaited[id] = true
             local what = state and state.message ~= "" and state.message or "The model is loading."
-            vim.notify(("Calomel: %s Suggestions appear once it is ready."):format(what), vim.log.levels.INFO)
+            notify(("%s Suggestions appear once it is ready."):format(what), vim.log.levels.INFO)
         end
     end, LOADING_MS)
 end
@@ -85,7 +99,7 @@ local function on_status(_, state, ctx)
     if state.state == "ready" then
         if awaited[ctx.client_id] then
             awaited[ctx.client_id] = nil
-            vim.notify("Calomel: " .. state.message, vim.log.levels.INFO)
+            notify(state.message, vim.log.levels.INFO)
         end
         for uri, silence in pairs(M.silences) do
             -- What they say is over.
@@ -97,7 +111,8 @@ local function on_status(_, state, ctx)
     if state.outage then
         -- A question with buttons would take the keys that are being typed.
         local how = ":CalomelModel meanwhile uses nano, :CalomelModel chooses another"
-        tell(("%s (%s)"):format(state.message, how), vim.log.levels.ERROR, state.outage)
+        local brief = (state.message:match("^(.-) at ") or "The server") .. " is away. :CalomelModel meanwhile uses nano"
+        tell(("%s (%s)"):format(state.message, how), vim.log.levels.ERROR, state.outage, brief)
     elseif state.state == "error" then
         tell(("%s; for details, run `calomel doctor`."):format((state.message:gsub("%.$", ""))), vim.log.levels.WARN)
     end

@@ -124,4 +124,15 @@ function M.blocked(buf)
     return nil
 end
 
+--- Why nothing is shown, as a sentence.
+---@param text string? Why there is no completion, where that was asked for.
+---@param edit string Why there is no next edit.
+---@return string
+function M.why(text, edit)
+    if text and text ~= edit then
+        return ("No completion: %s No next edit: %s"):format(text, edit)
+    end
+    return "Nothing shown: " .. edit
+end
+
 return M
