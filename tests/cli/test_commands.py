@@ -316,7 +316,7 @@ REFUSED = [
     ("fill a.py --at 1:3 --to 1:1", "--to 1:1 is before --at 1:3"),
     ("fill dos.py --at 2:6", "line 2 ends at column 5"),
     ("fill latin.py --at 1:1", "latin.py is not UTF-8"),
-    ("serve --host 0.0.0.0", "add allow-remote"),
+    ("serve --host 0.0.0.0", "add --allow-remote"),
     ("serve --port 70000", "--port: "),
     ("serve --token secret --no-auth", "remove one of them"),
     ("models path nothing", "found no model nothing"),

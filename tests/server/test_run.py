@@ -293,7 +293,7 @@ def test_a_second_server_on_the_same_port_leaves_the_first_alone(start: Start, r
 
     assert second.returncode == 1
     assert "StartError: cannot listen on 127.0.0.1 port" in errors
-    assert "is another server running? Choose another port" in errors
+    assert "another program does; stop it, or choose another port" in errors
     assert json.loads(runtime_file.read_text())["url"] == url
     assert httpx.get(f"{url}/health").status_code == 200
 

@@ -51,7 +51,7 @@ def test_a_token_that_no_header_can_carry_is_refused_without_repeating_it(token:
         ({"prot": 1}, "--prot: unknown; did you mean port?"),
         ({"allowed_hosts": ("*",)}, "exact names"),
         ({"allowed_origins": ("https://x/path",)}, "without patterns or a path"),
-        ({"tls_cert": "a.pem"}, "set both tls-cert and tls-key"),
+        ({"tls_cert": "a.pem"}, "set both --tls-cert and --tls-key"),
         ({"host": "0.0.0.0", "allow_remote": True, "no_auth": True}, "needs a token"),
         ({"token": "abc", "no_auth": True}, "remove one"),
         ({"token": "abc", "token_file": "tokens"}, "remove one"),

@@ -287,6 +287,15 @@ def test_the_file_of_a_later_server_stays(tmp_path: Path) -> None:
     assert read(path) == later
 
 
+def test_the_file_of_an_earlier_server_that_runs_comes_back(tmp_path: Path) -> None:
+    path = tmp_path / "server.json"
+    with published(path, RECORD):
+        with published(path, replace(RECORD, url="http://127.0.0.1:2")):
+            assert read(path) != RECORD
+        assert read(path) == RECORD
+    assert not path.exists()
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"url": 3}', "x" * 100_000])
 def test_a_damaged_file_is_said_to_be_and_its_content_is_not_repeated(tmp_path: Path, content: str) -> None:
     path = tmp_path / "server.json"

@@ -227,7 +227,7 @@ async function openReport({ server, pages }: Parts): Promise<void> {
     { location: vscode.ProgressLocation.Window, title: "Calomel: reading suggestion statistics" },
     async () => {
       const run = promisify(execFile);
-      const { stdout } = await run(program, ["stats"], { timeout: REPORT_MS, env: { ...process.env, COLUMNS: "110" } });
+      const { stdout } = await run(program, ["stats", "--details"], { timeout: REPORT_MS, env: { ...process.env, COLUMNS: "110" } });
       await pages.open("Suggestion statistics.txt", stdout, "plaintext");
     },
   );

@@ -174,11 +174,25 @@ def check_folder(folder: Path) -> None:
 def published(path: Path, record: ServerRecord) -> Iterator[None]:
     """Keep the record in `path` for as long as the context is open.
 
-    Only the user can read the file (mode 0600), from its first byte on. A file of an earlier server is replaced; on
-    exit, the file is removed unless a later server has replaced it.
+    Only the user can read the file (mode 0600), from its first byte on. It replaces that of an earlier server; on exit,
+    unless a later server has replaced it, the earlier one's comes back if that still runs, else the file is removed.
 
     Raises RuntimeFileError when the folder cannot be written or is not the user's alone.
     """
+    earlier = live(path)
+    _write(path, record)
+    try:
+        yield
+    finally:
+        if holds(path, record):
+            with contextlib.suppress(OSError, RuntimeFileError):
+                if earlier is not None and earlier.alive():
+                    _write(path, earlier)
+                else:
+                    path.unlink()
+
+
+def _write(path: Path, record: ServerRecord) -> None:
     draft = path.with_name(f"{path.name}.{record.pid}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -191,12 +205,6 @@ def published(path: Path, record: ServerRecord) -> Iterator[None]:
         with contextlib.suppress(OSError):
             draft.unlink()
         raise RuntimeFileError(f"cannot write the runtime file {path}: {error.strerror}") from error
-    try:
-        yield
-    finally:
-        if holds(path, record):
-            with contextlib.suppress(OSError):
-                path.unlink()
 
 
 def holds(path: Path, record: ServerRecord) -> bool:

@@ -20,7 +20,7 @@ def page() -> None:
     """Show the status page of the server that your editors share, until you press Ctrl+C."""
     from calomel.infer.runtime_file import live, runtime_folder
 
-    servers = list(filter(None, map(live, sorted(runtime_folder().glob("engine-*.json")))))
+    servers = [(record, path) for path in sorted(runtime_folder().glob("engine-*.json")) if (record := live(path))]
     if not servers:
         raise CommandError("no editor has started a server", "open a file in your editor, or run `calomel serve`")
     try:
@@ -29,19 +29,20 @@ def page() -> None:
         return
 
 
-async def _show(servers: list[ServerRecord]) -> None:
+async def _show(servers: list[tuple[ServerRecord, Path]]) -> None:
     from calomel.infer.runtime_file import socket_in
 
     async with contextlib.AsyncExitStack() as stack:
-        for server in servers:
+        for server, file in servers:
             url, path = server.url, socket_in(server.url)
             if path is not None:
                 listener = await asyncio.start_server(_Forwarder(path), "127.0.0.1", 0)
                 await stack.enter_async_context(listener)
                 url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
             # Other outputs than a terminal are kept in logs.
-            password = f"password: {server.token}" if sys.stdout.isatty() else "password: in the runtime file"
+            password = f"password: {server.token}" if sys.stdout.isatty() else f"password: the token in {file}"
             say(f"{Path(server.model or 'nano').name}: {url}/  {password}")
+        say("Open an address in your browser. Ctrl+C ends this.")
         sys.stdout.flush()
         await asyncio.Event().wait()
 

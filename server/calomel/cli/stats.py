@@ -59,7 +59,7 @@ def stats(
         console(wrap=True).print(_nothing(path, since, bad))
         return
     if items:
-        say(_sentence(whole["total"], since) + "\n")
+        console(wrap=True).print(_sentence(whole["total"], since) + "\n")
     _print(whole if details else None)
 
 

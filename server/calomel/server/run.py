@@ -206,8 +206,10 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        hint = ": is another server running? Choose another port, 0 for any" if error.errno == errno.EADDRINUSE else ""
-        raise StartError(f"cannot listen on {host} port {port} ({error.strerror}){hint}") from error
+        why = os.strerror(error.errno) if error.errno else str(error)
+        if error.errno == errno.EADDRINUSE:
+            why = "another program does; stop it, or choose another port, 0 for any"
+        raise StartError(f"cannot listen on {host} port {port}: {why}") from error
     # Accepted connections inherit it; asyncio sets it only if the socket names its protocol. Without it, the body of
     # each response waits 40 ms for the acknowledgement of its head.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

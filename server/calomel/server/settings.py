@@ -181,6 +181,14 @@ class CombinationError(ValueError):
         super().__init__(message)
         self.names = names
 
+    def told(self, source: Source) -> str:
+        """The message with other settings named as they are written there: `--no-auth`, or `no_auth` in a file."""
+        return _HYPHENATED.sub(lambda name: f"--{name[0]}" if source.text else name[0].replace("-", "_"), str(self))
+
+
+# How messages name settings of two words.
+_HYPHENATED: Final = re.compile(r"(?<![-\w])(?:allow-remote|no-auth|token-file|tls-cert|tls-key)\b")
+
 
 def _refuse_an_open_door(settings: ServeSettings) -> None:
     token = settings.token
@@ -350,7 +358,9 @@ def _together(
             if wrong.isdisjoint(error.names):
                 name = next(name for name in error.names if name in values)
                 source = found[name][0]
-                problems.append(SettingProblem(source.label, "" if source.text else f"{SERVE}.{name}", str(error)))
+                problems.append(
+                    SettingProblem(source.label, "" if source.text else f"{SERVE}.{name}", error.told(source))
+                )
             for name in error.names:
                 values.pop(name, None)
 
