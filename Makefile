@@ -88,7 +88,7 @@ gpu: $(VENV)/.installed-dev
 	mkdir -p runs
 	$(BIN)/calomel corpus --out corpus/text $(CACHE) $(LIST)
 	$(BIN)/calomel edits --corpus corpus/text --out corpus/edits $(CACHE) $(LIST) --stories 12000
-	$(BIN)/calomel shards --corpus corpus/text --edits corpus/edits --out runs/shards --tokens 30000000
+	$(BIN)/calomel shards --corpus corpus/text --edits corpus/edits --out runs/shards --tokens 32000000
 	$(BIN)/calomel corpus --out runs/calibration/text $(CACHE) $(CALIBRATION)
 	$(BIN)/calomel edits --corpus runs/calibration/text --out runs/calibration/edits $(CACHE) $(CALIBRATION) --stories 4000 --heldout 0
 	rm -rf runs/wheels
