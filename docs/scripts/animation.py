@@ -21,9 +21,12 @@ _STYLE: Final = (
     "white-space:pre}rect{fill:#f6f8fa;stroke:#d0d7de}.green{fill:#1a7f37}.bold{font-weight:bold}"
     ".italic{font-style:italic}.dim{fill:#8c959f}.cyan{fill:#0969da}.yellow{fill:#9a6700}.red{fill:#cf222e}"
     ".strike{text-decoration:line-through}.caret{fill:#24292f;stroke:none;opacity:0.45}"
+    ".plus{fill:#2da44e;stroke:none;opacity:0.35}.minus{fill:#cf222e;stroke:none;opacity:0.3}"
     "@media(prefers-color-scheme:dark){text{fill:#e6edf3}rect{fill:#161b22;stroke:#30363d}.green{fill:#3fb950}"
     ".dim{fill:#6e7681}.cyan{fill:#58a6ff}.yellow{fill:#d29922}.red{fill:#ff7b72}.caret{fill:#e6edf3}}"
 )
+# Classes of the rectangles under text of a style.
+_UNDER: Final = {"reverse": "caret", "added": "plus", "removed": "minus"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +97,19 @@ def _drawn(text: Text) -> Iterator[str]:
 
 
 def _parts(line: Text, top: int) -> Iterator[str]:
-    """The carets of a line, then its text, each run at a place of its own, since fonts differ in width."""
+    """The rectangles under a line's text, then the text, each run at a place of its own, since fonts differ in width."""
     runs: list[tuple[int, str, str]] = []
     for at, character in enumerate(line.plain):
         style = " ".join(str(span.style) for span in line.spans if span.start <= at < span.end)
-        if "reverse" in style:
-            left = _MARGIN + at * _CHARACTER
-            yield f'<rect class="caret" x="{left:.1f}" y="{top + 1}" width="{_CHARACTER:.1f}" height="{_LINE - 2}"/>'
         if runs and runs[-1][1] == style:
             runs[-1] = (runs[-1][0], style, runs[-1][2] + character)
         else:
             runs.append((at, style, character))
+    for at, style, part in runs:
+        under = next((name for word, name in _UNDER.items() if word in style.split()), None)
+        if under is not None:
+            left, wide = _MARGIN + at * _CHARACTER, len(part) * _CHARACTER
+            yield f'<rect class="{under}" x="{left:.1f}" y="{top + 1}" width="{wide:.1f}" height="{_LINE - 2}"/>'
     spans = [
         f'<tspan x="{_MARGIN + at * _CHARACTER:.1f}" class="{style}">{escape(part)}</tspan>'
         for at, style, part in runs

@@ -19,6 +19,7 @@ from calomel.prompts.parts import PromptParts
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
     from calomel.cli.tour import Scene, Tour
     from calomel.infer.completer import Completer, Fill, ModelInfo
@@ -216,9 +217,7 @@ def tryout(
         _fill_samples(out, filler)
     if choice.upstream is None:
         out.print("Calomel sent nothing over the network.")
-        if choice.model is None:
-            _point_to_larger(out)
-    out.print("Your own file: calomel fill FILE --at LINE:COLUMN")
+    _what_next(out)
 
 
 def _play(out: Console, completer: Completer, info: ModelInfo, seconds: float) -> None:
@@ -233,7 +232,7 @@ def _play(out: Console, completer: Completer, info: ModelInfo, seconds: float) -
         if scene.withheld is not None:
             withheld.append(scene)
         else:
-            out.print("\n".join(scene.lines()), markup=False, highlight=False)
+            out.print(_coloured("\n".join(scene.lines())))
 
     name = "nano" if info.id == SHIPPED_NAME else info.id
     out.print(f"Replaying an author's edits of three files. {name} suggests ⟦…⟧, in place of ⟨…⟩.\n")
@@ -246,7 +245,7 @@ def _play(out: Console, completer: Completer, info: ModelInfo, seconds: float) -
     tour = run(play())
     rejected = next((each for each in withheld if each.outcome == "rejected"), None)
     if rejected is not None:
-        out.print("\n".join(rejected.lines()), markup=False, highlight=False)
+        out.print(_coloured("\n".join(rejected.lines())))
     text = ", ".join(f"{count} {word}" for name, word in _TOLD.items() if (count := tour.outcomes[name]))
     out.print(f"\nShown: {text or 'nothing'}. Nothing at {plural(tour.silent, 'other pause')}.\n")
 
@@ -271,25 +270,32 @@ def _fill_samples(out: Console, filler: Filler | UpstreamCompleter) -> None:
         right[sample.kind] += as_written
         out.print(f"{sample.path}:{sample.prefix.count(chr(10)) + 1}", markup=False, highlight=False)
         line = sample.prefix.rpartition("\n")[2] + f"⟦{answer.text}⟧" + sample.suffix.partition("\n")[0]
-        out.print("\n".join(f"    {visible(each)}" for each in line.split("\n")), markup=False, highlight=False)
+        out.print(_coloured("\n".join(f"    {visible(each)}" for each in line.split("\n"))))
         words = "right" if as_written else f"wrong: the author wrote {sample.expected}"
-        out.print(f"    {words}", markup=False, highlight=False)
+        out.print(_coloured(f"    {words}"))
     counts = Counter(each.kind for each in samples)
     shares = (f"{right[kind]} of {counts[kind]} {words}" for kind, words in KINDS.items())
     out.print(f"Exactly right: {', '.join(shares)}.")
     out.print("Ten gaps are too few to measure quality.")
 
 
-def _point_to_larger(out: Console) -> None:
-    """What would do more on this machine, judging by published figures."""
-    from calomel.cli.recommend import row_for
-    from calomel.storage.machine import this_machine
+def _coloured(text: str) -> Text:
+    """What is suggested in green, what it replaces and what was wrong in red, where the terminal has colours."""
+    from rich.text import Text
 
-    row = row_for(this_machine())
-    if row.text is None or row.edits is None:
-        out.print("\nnano is small; this machine has too little memory or too few cores for the larger models we know.")
-    else:
-        out.print("\nnano is small. Larger models that fit this machine (we have not measured them):")
-        out.print(f"  for completions: {row.text.title}, {row.text.disk:.1f} GB")
-        out.print(f"  for next edits: {row.edits.title}, {row.edits.disk:.1f} GB")
-    out.print("To see their published figures and get one: calomel models recommend\n")
+    lines = Text(text)
+    lines.highlight_regex(r"(?sm)⟦.*?⟧|^ +(?:partly )?right\b", "green")
+    lines.highlight_regex(r"(?sm)⟨.*?⟩|^    (?:wrong|hidden)\b", "red")
+    return lines
+
+
+def _what_next(out: Console) -> None:
+    """The next steps, each with its command."""
+    from calomel.cli.app import steps
+    from calomel.server.settings import load
+
+    out.print()
+    for step in steps(load({}).settings):
+        if step.command != "calomel try":
+            out.print(f"{step.found}\n   {step.command}")
+    out.print("Fill a gap in your own file:\n   calomel fill FILE --at LINE:COLUMN")

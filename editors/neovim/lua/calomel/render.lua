@@ -11,7 +11,10 @@ local GHOST, DELETE, INSERT, HINT = "CalomelGhost", "CalomelDelete", "CalomelIns
 --- Highlight groups; those of the user and of colour schemes stay.
 function M.highlights()
     local struck = vim.api.nvim_get_hl(0, { name = "DiffDelete", link = false })
-    vim.api.nvim_set_hl(0, GHOST, { default = true, link = "Comment" })
+    -- The default scheme colours comments only where a terminal has all colours: ghost text would look typed.
+    local pale = vim.api.nvim_get_hl(0, { name = "Comment", link = false }).ctermfg == nil
+    local comment = vim.tbl_extend("keep", { default = true, ctermfg = 8 }, vim.api.nvim_get_hl(0, { name = "Comment" }))
+    vim.api.nvim_set_hl(0, GHOST, pale and comment or { default = true, link = "Comment" })
     vim.api.nvim_set_hl(0, INSERT, { default = true, link = "DiffAdd" })
     vim.api.nvim_set_hl(0, HINT, { default = true, link = "DiagnosticHint" })
     vim.api.nvim_set_hl(0, DELETE, {
