@@ -97,7 +97,7 @@ def _drawn(text: Text) -> Iterator[str]:
 
 
 def _parts(line: Text, top: int) -> Iterator[str]:
-    """The rectangles under a line's text, then the text, each run at a place of its own, since fonts differ in width."""
+    """The rectangles under a line's text, then the text, each run at a place of its own, as fonts differ."""
     runs: list[tuple[int, str, str]] = []
     for at, character in enumerate(line.plain):
         style = " ".join(str(span.style) for span in line.spans if span.start <= at < span.end)
