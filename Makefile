@@ -94,7 +94,8 @@ gpu: $(VENV)/.installed-dev
 	rm -rf runs/wheels
 	$(BIN)/python -m pip download --quiet --dest runs/wheels --no-deps --only-binary :all: --python-version 3.12 --abi cp312 --abi abi3 \
 	    --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 --constraint constraints.txt $(CARRIED)
-	du -ch --apparent-size runs/shards runs/calibration runs/wheels $$(git ls-files)
+	echo "What travels, in bytes (at most 67,108,864):"
+	(git ls-files -z; find runs/shards runs/calibration runs/wheels -type f -print0) | du -cb --files0-from=- | tail -n 1
 
 clients:
 	tests/tools/get-clients
