@@ -333,7 +333,7 @@ _TABLE = re.compile(r"<!-- (\w+) -->\n(.*?)<!-- /\1 -->", re.DOTALL)
 _FIGURE = re.compile(r"\d+(?:\.\d+)? (?:%|ms)|(?<![\w.])(?<!\*\* )0\.\d\d+|\b\d+ of \d+\b")
 
 
-@pytest.mark.parametrize("page", [*PAGES, CARD], ids=name)
+@pytest.mark.parametrize("page", [*PAGES, CARD, ROOT / "docs/developers/benchmarks.md"], ids=name)
 def test_the_tables_are_those_of_the_results(page: Path) -> None:
     figures = Figures(RESULTS)
     tables = {title: text for title, text in _TABLE.findall(page.read_text(encoding="utf-8")) if title in figures.names}
