@@ -17,7 +17,7 @@ from calomel.infer import runtime_file
 from calomel.infer.completer import Completer, CompleteRequest, CompleterError
 from calomel.infer.extras import has_engine, without_engine
 from calomel.infer.launch import answers
-from calomel.infer.remote import is_loopback
+from calomel.infer.remote import is_loopback, to_answer
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, socket_in
 from calomel.infer.upstream.running import Running, running
 from calomel.prompts.fim_tokens import format_named
@@ -54,7 +54,8 @@ def check_upstream(settings: ServeSettings, ports: Sequence[tuple[str, int]] | N
         if error.code == "refused":
             yield fail("upstream", str(error), "correct that, or remove `upstream`")
         else:
-            yield warn("upstream", str(error), "start that server, or remove `upstream`")
+            start = to_answer(settings.upstream, "start that server")
+            yield warn("upstream", str(error), f"{start}, or remove `upstream`")
 
 
 def _found(server: Running) -> Finding:
