@@ -28,7 +28,7 @@ from calomel.storage import load_average, processors
 from calomel.storage.failures import cause
 from calomel.weights import nano_path
 from calomel.weights.folders import ModelNameError, folder_of, is_model, weights_bytes
-from calomel.workspace.settings import BackendSettings, Settings
+from calomel.workspace.settings import BackendSettings, Settings, load_settings, user_settings_path
 
 if TYPE_CHECKING:
     import httpx
@@ -60,11 +60,10 @@ def check_upstream(settings: ServeSettings, ports: Sequence[tuple[str, int]] | N
 
 def _found(server: Running) -> Finding:
     """A server of this machine, and the command that uses it, unless all editors ask it."""
-    from calomel.cli.choice import choice
-
     names, loads = server.models, " and still loads its model" if server.loading else ""
     told = f"{server.title} runs at {server.url}{loads}"
-    if (choice().upstream or "").replace("//localhost:", "//127.0.0.1:") == server.url:
+    chosen = load_settings(user_toml=user_settings_path())[0].backend.upstream or ""
+    if chosen.replace("//localhost:", "//127.0.0.1:") == server.url:
         return ok("upstream", f"{told}; all editors ask it")
     model = f" {shlex.quote(_likely(names))}" if len(names) > 1 else ""
     option = f" --upstream-model{model}" if model else ""
