@@ -317,6 +317,7 @@ REFUSED = [
     ("fill dos.py --at 2:6", "line 2 ends at column 5"),
     ("fill latin.py --at 1:1", "latin.py is not UTF-8"),
     ("serve --host 0.0.0.0", "add --allow-remote"),
+    ("serve --host 0.0.0.0 --allow-remote --token a", "needs tokens of at least 16 characters"),
     ("serve --port 70000", "--port: "),
     ("serve --token secret --no-auth", "remove one of them"),
     ("models path nothing", "found no model nothing"),
