@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -391,3 +392,35 @@ def test_what_cannot_be_done_is_said_in_a_sentence_before_anything_is_begun(
     assert "secret" not in done.err
     assert "Traceback" not in done.err
     assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("current", "path", "named"),
+    [
+        ("home", "", ".venv/bin/calomel"),
+        ("home/.venv/bin", "", "./calomel"),
+        ("elsewhere", "", "HOME/.venv/bin/calomel"),
+        ("home", "home/.local/bin", "calomel"),
+        ("home", "elsewhere", ".venv/bin/calomel"),
+    ],
+)
+def test_commands_are_named_so_that_they_can_be_copied(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, current: str, path: str, named: str
+) -> None:
+    program = tmp_path / "home/.venv/bin/calomel"
+    link, another = tmp_path / "home/.local/bin/calomel", tmp_path / "elsewhere/calomel"
+    for each in (program, link, another):
+        each.parent.mkdir(parents=True, exist_ok=True)
+    for each in (program, another):
+        each.touch(0o755)
+    link.symlink_to(program)
+    monkeypatch.chdir(tmp_path / current)
+    monkeypatch.setattr(sys, "argv", [os.path.relpath(program)])
+    monkeypatch.setenv("PATH", str(tmp_path / path))
+    named = named.replace("HOME", str(tmp_path / "home"))
+    assert f"\n   {named} models recommend\n" in run().out
+    assert run("models", "path", "nothing").err.endswith(
+        f"try: {named} models list has the names, {named} models fetch OWNER/NAME downloads one\n"
+    )
+    assert run("modls").err.endswith(f"try: {named} -h\n")
+    assert "by `calomel config reference`" in run("config", "reference").out

@@ -28,7 +28,8 @@ def show(
     layered = load({}, file)
     rows = [(name, shown(layered, name), origin) for name, origin in layered.origins.items()]
     if as_json:
-        say(json.dumps({name: {"value": value, "from": origin} for name, value, origin in rows}, indent=2))
+        told = {name: {"value": value, "from": origin} for name, value, origin in rows}
+        say(json.dumps(told, indent=2), verbatim=True)
     else:
         say(columns((name, value, "" if origin == DEFAULT else origin) for name, value, origin in rows))
 
