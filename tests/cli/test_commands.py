@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -27,6 +28,7 @@ from calomel.bench.infill import InfillOptions
 from calomel.bench.peers import PeersOptions
 from calomel.bench.selectivity import SelectivityOptions
 from calomel.bench.speed import SpeedOptions
+from calomel.cli.app import program
 from calomel.infer.in_process import EngineCompleter
 from calomel.report.heldout import BenchDataError
 from calomel.server import run as server_run
@@ -424,3 +426,29 @@ def test_commands_are_named_so_that_they_can_be_copied(
     )
     assert run("modls").err.endswith(f"try: {named} -h\n")
     assert "by `calomel config reference`" in run("config", "reference").out
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("models families", "\n  loads: yes\n"),
+        ("models families --guide", "\n  licence of its weights: "),
+        ("models recommend --guide", "\n  command: calomel models fetch "),
+        ("config reference", "\n  allowed: true or false\n"),
+    ],
+)
+def test_a_table_of_sentences_fits_a_terminal(
+    run: Runner, monkeypatch: pytest.MonkeyPatch, line: str, part: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "90")
+    assert "\n| --- | --- |" in run(*line.split()).out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    said = run(*line.split()).out
+    assert part in said
+    assert "| --- |" not in said
+    assert [each for each in said.splitlines() if each.startswith("  ") and len(each) > 90 and " " in each[4:]] == []
+
+
+def test_help_lists_every_command_once(run: Runner) -> None:
+    listed = re.findall(r"^  (\w+) ", run("--help").out.partition("Commands:")[2], re.MULTILINE)
+    assert sorted(listed) == sorted(program().commands)

@@ -10,10 +10,11 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
 import typer
@@ -238,6 +239,25 @@ def markdown(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table in Markdown."""
     cells = [titles, ["---"] * len(titles), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "".join(f"| {' | '.join(row)} |\n" for row in cells)
+
+
+# Makes a table of its titles and rows.
+TableForm: TypeAlias = Callable[[Sequence[str], Iterable[Sequence[str]]], str]
+
+
+def table_form() -> TableForm:
+    """What a terminal shows, or else Markdown, from which the documentation is made."""
+    return paragraphs if sys.stdout.isatty() else markdown
+
+
+def paragraphs(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table whose cells are sentences, for a terminal: a paragraph for each row, in the terminal's width."""
+    within = partial(fill, width=shutil.get_terminal_size().columns, initial_indent="  ", subsequent_indent="    ")
+    told = []
+    for first, *rest in rows:
+        named = (f"{title}: {cell}" for title, cell in zip(titles[1:], rest, strict=True) if cell)
+        told.append("\n".join([first, *map(within, named)]))
+    return "\n\n".join(told).replace("`", "") + "\n"
 
 
 def excerpt(
