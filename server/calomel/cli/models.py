@@ -314,9 +314,16 @@ def families(
 
 
 @models.command()
-def path(name: _Name) -> None:
-    """Print a model's folder."""
-    say(str(_folder(name)))
+def path(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Name from `calomel models list`, folder or GGUF file.", autocompletion=_names),
+    ] = None,
+) -> None:
+    """Print a model's folder, or without NAME the folder of all models."""
+    from calomel.weights.folders import models_folder
+
+    say(str(models_folder() if name is None else _folder(name)))
 
 
 @models.command()
