@@ -370,10 +370,10 @@ class ModelClient:
     def _is(self, info: ModelInfo) -> None:
         self.info, self._failures = info, 0
         if self._stand_in is not None:
-            self._say("ready", f"{info.id} answers until {self.outage.server} is back.")
+            self._say("ready", f"{info.title} answers until {self.outage.server} is back.")
             return
         self.outage.end()
-        self._say("ready", f"{info.id} is ready. {_where(info, self.server)}")
+        self._say("ready", f"{info.title} is ready. {_where(info, self.server)}")
 
     def _retry(self) -> None:
         # A model that cannot be loaded is not loaded again with every keystroke; looking for an upstream costs nothing.

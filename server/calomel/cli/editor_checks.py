@@ -205,7 +205,7 @@ def _asked(side: Side, where: str, advice: Callable[[CompleterError], str]) -> F
         level = warn if error.code in {"loading", "overloaded"} else fail
         return level("editors' model", f"{error} ({where})", advice(error))
     through = f" through {info.through}" if info.through else ""
-    return ok("editors' model", f"{info.id}{through} ({where})")
+    return ok("editors' model", f"{info.title}{through} ({where})")
 
 
 async def info_of(server: BackendSettings) -> ModelInfo:
