@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -26,6 +28,7 @@ from calomel.bench.infill import InfillOptions
 from calomel.bench.peers import PeersOptions
 from calomel.bench.selectivity import SelectivityOptions
 from calomel.bench.speed import SpeedOptions
+from calomel.cli.app import program
 from calomel.infer.in_process import EngineCompleter
 from calomel.report.heldout import BenchDataError
 from calomel.server import run as server_run
@@ -317,6 +320,7 @@ REFUSED = [
     ("fill dos.py --at 2:6", "line 2 ends at column 5"),
     ("fill latin.py --at 1:1", "latin.py is not UTF-8"),
     ("serve --host 0.0.0.0", "add --allow-remote"),
+    ("serve --host 0.0.0.0 --allow-remote --token a", "needs tokens of at least 16 characters"),
     ("serve --port 70000", "--port: "),
     ("serve --token secret --no-auth", "remove one of them"),
     ("models path nothing", "found no model nothing"),
@@ -390,3 +394,61 @@ def test_what_cannot_be_done_is_said_in_a_sentence_before_anything_is_begun(
     assert "secret" not in done.err
     assert "Traceback" not in done.err
     assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("current", "path", "named"),
+    [
+        ("home", "", ".venv/bin/calomel"),
+        ("home/.venv/bin", "", "./calomel"),
+        ("elsewhere", "", "HOME/.venv/bin/calomel"),
+        ("home", "home/.local/bin", "calomel"),
+        ("home", "elsewhere", ".venv/bin/calomel"),
+    ],
+)
+def test_commands_are_named_so_that_they_can_be_copied(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, current: str, path: str, named: str
+) -> None:
+    program = tmp_path / "home/.venv/bin/calomel"
+    link, another = tmp_path / "home/.local/bin/calomel", tmp_path / "elsewhere/calomel"
+    for each in (program, link, another):
+        each.parent.mkdir(parents=True, exist_ok=True)
+    for each in (program, another):
+        each.touch(0o755)
+    link.symlink_to(program)
+    monkeypatch.chdir(tmp_path / current)
+    monkeypatch.setattr(sys, "argv", [os.path.relpath(program)])
+    monkeypatch.setenv("PATH", str(tmp_path / path))
+    named = named.replace("HOME", str(tmp_path / "home"))
+    assert f"\n   {named} models recommend\n" in run().out
+    assert run("models", "path", "nothing").err.endswith(
+        f"try: {named} models list has the names, {named} models fetch OWNER/NAME downloads one\n"
+    )
+    assert run("modls").err.endswith(f"try: {named} -h\n")
+    assert "by `calomel config reference`" in run("config", "reference").out
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("models families", "\n  loads: yes\n"),
+        ("models families --guide", "\n  licence of its weights: "),
+        ("models recommend --guide", "\n  command: calomel models fetch "),
+        ("config reference", "\n  allowed: true or false\n"),
+    ],
+)
+def test_a_table_of_sentences_fits_a_terminal(
+    run: Runner, monkeypatch: pytest.MonkeyPatch, line: str, part: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "90")
+    assert "\n| --- | --- |" in run(*line.split()).out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    said = run(*line.split()).out
+    assert part in said
+    assert "| --- |" not in said
+    assert [each for each in said.splitlines() if each.startswith("  ") and len(each) > 90 and " " in each[4:]] == []
+
+
+def test_help_lists_every_command_once(run: Runner) -> None:
+    listed = re.findall(r"^  (\w+) ", run("--help").out.partition("Commands:")[2], re.MULTILINE)
+    assert sorted(listed) == sorted(program().commands)

@@ -189,6 +189,19 @@ FOUND: dict[str, tuple[str, str, tuple[str, ...], int, tuple[str, ...]]] = {
         ("fail  editors' model: no server answers at http://127.0.0.1:9 (backend.url in calomel.toml)",
          "start it (calomel serve)"),
     ),
+    "a server on another machine that does not answer": (
+        OWN, '[backend]\nurl = "https://192.0.2.1:9"', (), 1,
+        ("no server answers at https://192.0.2.1:9", "→ check the network and the address, or remove backend.url"),
+    ),
+    "an upstream on another machine that does not answer": (
+        OWN, '[backend]\nupstream = "https://192.0.2.1:9/v1"', (), 1,
+        ("no server answers at https://192.0.2.1:9: check the network and the address (",
+         "→ check the network and the address, or remove backend.upstream"),
+    ),
+    "a server that would be sent to unencrypted": (
+        OWN, '[backend]\nurl = "http://192.0.2.1:9"', (), 1,
+        ("would send your code unencrypted", "→ correct that, or remove backend.url"),
+    ),
     "a model that is missing": (
         OWN, '[backend]\nmodel = "/nowhere"', (), 1,
         ("fail  editors' model: /nowhere/config.json does not exist", "(backend.model in calomel.toml)"),

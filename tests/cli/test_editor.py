@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 from textwrap import dedent
+from urllib.parse import urlsplit
 
 import pytest
 from tests.cli.conftest import Runner, configured
@@ -16,7 +18,9 @@ from tests.editors.programs import REPOSITORY, find_neovim
 
 from calomel.cli.editor import Here, emacs, helix, here, settings_of, sublime, zed
 from calomel.cli.editor_checks import check_editors
+from calomel.infer.runtime_file import ServerRecord, published
 from calomel.server.settings import ServeSettings
+from calomel.storage import start_of
 
 
 @pytest.fixture(autouse=True)
@@ -83,6 +87,40 @@ def test_the_token_is_never_printed(run: Runner, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("url", ["127.0.0.1:8017", "http://", "http://h:99999", "http://h/v1", "ftp://h", "http://h:0"])
 def test_an_address_that_cannot_be_a_server_is_refused(run: Runner, url: str) -> None:
     assert run("editor", "setup", "zed", "--url", url).status == 2
+
+
+@pytest.mark.parametrize(
+    ("url", "names", "reached"),
+    [
+        ("http://0.0.0.0:8021", "", "http://127.0.0.1:8021"),
+        ("http://[::]:8021", "", "http://[::1]:8021"),
+        ("https://0.0.0.0:8021", "", "https://127.0.0.1:8021"),
+        ("https://0.0.0.0:8021", "devbox.lan", "https://devbox.lan:8021"),
+        ("https://10.0.0.2:8021", "devbox.lan", "https://10.0.0.2:8021"),
+    ],
+)
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_server_that_listens_everywhere_is_reached_by_an_address_of_its_own(
+    run: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, url: str, names: str, reached: str, *, runs: bool
+) -> None:
+    if names:
+        monkeypatch.setenv("CALOMEL_ALLOWED_HOSTS", names)
+    if runs:
+        monkeypatch.setenv("CALOMEL_RUNTIME_FILE", str(tmp_path / "server.json"))
+        record = ServerRecord(url, None, os.getpid(), start_of(os.getpid()), None, "", "cpu", "1", 1)
+        with published(tmp_path / "server.json", record):
+            done = run("editor", "setup", "zed")
+    else:
+        parts = urlsplit(url)
+        monkeypatch.setenv("CALOMEL_HOST", str(parts.hostname))
+        monkeypatch.setenv("CALOMEL_PORT", str(parts.port))
+        monkeypatch.setenv("CALOMEL_ALLOW_REMOTE", "true")
+        if parts.scheme == "https":
+            monkeypatch.setenv("CALOMEL_TLS_CERT", "/c")
+            monkeypatch.setenv("CALOMEL_TLS_KEY", "/k")
+        done = run("editor", "setup", "zed")
+    found = json.loads(snippet(done.out))["edit_predictions"]["open_ai_compatible_api"]["api_url"]
+    assert found == f"{reached}/v1/completions"
 
 
 def test_a_port_left_to_chance_must_be_named(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

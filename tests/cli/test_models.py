@@ -86,6 +86,7 @@ def test_a_name_is_one_of_the_models_folder_and_else_a_folder_here(run: Runner) 
     both, mine, ours = (held(folder) for folder in (Path("both"), Path("mine"), models_folder() / "both"))
     for name, folder in (("both", ours), ("mine", mine), ("./both", both)):
         assert run("models", "path", name).out == f"{folder}\n"
+    assert run("models", "path").out == f"{models_folder()}\n"
 
 
 def test_a_link_out_of_the_models_folder_is_not_followed(run: Runner, tmp_path: Path) -> None:

@@ -97,8 +97,8 @@ def test_why_a_model_does_not_answer_is_told_whoever_of_them_noticed_it(editor: 
         ):
             answer = command(editor, "useModel", choice)
             assert answer["model"] is None
-            assert answer["message"].startswith(f"calomel-nano stays in use: {why}")
-        assert command(editor, "status")["model"] == "calomel-nano"
+            assert answer["message"].startswith(f"nano stays in use: {why}")
+        assert command(editor, "status")["model"] == "nano"
         assert command(editor, "status")["state"] == "ready"
 
 
@@ -109,5 +109,5 @@ def test_one_that_answers_takes_over_and_gives_back(editor: Program) -> None:
         answer = command(editor, "useModel", {"upstream": url})
         assert answer["message"] == f"Qwen2.5-Coder-1.5B-Q8_0 is ready. It answers through llama.cpp at {url}."
         assert command(editor, "useModel", {"model": "nano"})["message"] == (
-            "calomel-nano is ready. It runs on this machine's CPU."
+            "nano is ready. It runs on this machine's CPU."
         )

@@ -32,6 +32,18 @@ async def test_the_client_learns_how_the_model_is(editor: Editor) -> None:
     assert (notice["state"], notice["message"]) == ("ready", "scripted is ready. It runs on this machine's CPU.")
 
 
+async def test_nano_has_the_name_by_which_people_choose_it(editor: Editor, monkeypatch: pytest.MonkeyPatch) -> None:
+    nano = replace(await editor.script.info(), id="calomel-nano")
+
+    async def info() -> ModelInfo:
+        return nano
+
+    monkeypatch.setattr(editor.script, "info", info)
+    await editor.initialize(options=EXTENSIONS)
+    assert (await editor.state("ready"))["message"] == "nano is ready. It runs on this machine's CPU."
+    assert (await editor.command("calomel.status"))["model"] == "nano"
+
+
 async def test_a_client_of_copilots_protocol_learns_it_in_its_words(editor: Editor) -> None:
     await editor.initialize(options={"editorInfo": {"name": "x"}, "editorPluginInfo": {"name": "y"}})
     kinds = [(await editor.notice("didChangeStatus")) for _ in range(2)]

@@ -120,6 +120,16 @@ async def test_nano_stands_in_until_the_server_is_back(editor: Editor, llama: Ll
     )
 
 
+async def test_the_server_that_is_away_is_listed_by_its_address(editor: Editor, llama: Llama) -> None:
+    await begin(editor, llama)
+    llama.stop()
+    await ask(editor)
+    models = (await editor.command("calomel.models"))["models"]
+    assert [(each["label"], each["detail"]) for each in models if each["current"]] == [
+        (f"the model at {llama.url}", "from your settings")
+    ]
+
+
 async def test_a_model_that_is_chosen_meanwhile_stays(editor: Editor, llama: Llama) -> None:
     await begin(editor, llama)
     llama.stop()

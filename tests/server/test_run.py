@@ -336,6 +336,15 @@ def test_a_server_with_a_certificate_speaks_https_alone_to_clients_that_trust_it
 
 
 @pytest.mark.slow
+def test_a_token_that_others_could_guess_is_refused(start: Start, tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    path.write_text(f"ann {'a' * 40}\nbob 123456789012345\n")
+    path.chmod(0o600)
+    _, errors = start(host="0.0.0.0", allow_remote=True, token_file=str(path)).communicate(timeout=20)
+    assert f"StartError: {path}: a host that other machines can reach needs tokens of at least 16" in errors
+
+
+@pytest.mark.slow
 def test_a_certificate_that_cannot_be_used_is_named(
     start: Start, certificate: tuple[Path, Path], tmp_path: Path
 ) -> None:

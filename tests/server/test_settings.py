@@ -53,6 +53,10 @@ def test_a_token_that_no_header_can_carry_is_refused_without_repeating_it(token:
         ({"allowed_origins": ("https://x/path",)}, "without patterns or a path"),
         ({"tls_cert": "a.pem"}, "set both --tls-cert and --tls-key"),
         ({"host": "0.0.0.0", "allow_remote": True, "no_auth": True}, "needs a token"),
+        (
+            {"host": "0.0.0.0", "allow_remote": True, "token": "abc"},
+            "a host that other machines can reach needs tokens of at least 16 characters",
+        ),
         ({"token": "abc", "no_auth": True}, "remove one"),
         ({"token": "abc", "token_file": "tokens"}, "remove one"),
     ],

@@ -99,11 +99,18 @@ def replay_log(
     over: Callable[[], bool] = lambda: False,
 ) -> LogResult:
     """One log. A model that stops answering ends it early; the result says so in `error`."""
+    played = 0
+
+    def note(done: int) -> None:
+        nonlocal played
+        played = done
+        if done % _EVENTS_PER_REPORT == 0:
+            report(done)
 
     async def play() -> LogResult:
         player = Player(log, completer, await completer.info(), options)
         player.over = over
-        player.report = lambda done: report(done) if done % _EVENTS_PER_REPORT == 0 else None
+        player.report = note
         try:
             return await player.play()
         except StuckError as error:
@@ -111,7 +118,7 @@ def replay_log(
             return player.result
 
     result = run(play())
-    report(len(log.events))
+    report(played)
     return result
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
 from calomel.infer.completer import CANVAS, CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
 from calomel.infer.outage import Outage, answers_at
-from calomel.infer.remote import shown
+from calomel.infer.remote import shown, to_answer, unanswered
 from calomel.prompts.parts import PromptParts
 from calomel.storage.failures import describe
 from calomel.workspace.settings import BackendSettings
@@ -170,7 +170,7 @@ class ModelClient:
             place = completer.address
             if place is not None and not await answers_at(place):
                 wrong = "url" if server.url is not None else "upstream"
-                message = f"no server answers at {shown(place)}: start it, or correct {wrong}"
+                message = f"{unanswered(place)}: {to_answer(place, f'start it, or correct {wrong}')}"
                 raise CompleterError("unreachable", message)  # noqa: TRY301 (what was connected is closed)
             await _loaded(completer)
             await completer.complete(_TRIAL)
@@ -370,10 +370,10 @@ class ModelClient:
     def _is(self, info: ModelInfo) -> None:
         self.info, self._failures = info, 0
         if self._stand_in is not None:
-            self._say("ready", f"{info.id} answers until {self.outage.server} is back.")
+            self._say("ready", f"{info.title} answers until {self.outage.server} is back.")
             return
         self.outage.end()
-        self._say("ready", f"{info.id} is ready. {_where(info, self.server)}")
+        self._say("ready", f"{info.title} is ready. {_where(info, self.server)}")
 
     def _retry(self) -> None:
         # A model that cannot be loaded is not loaded again with every keystroke; looking for an upstream costs nothing.

@@ -258,6 +258,10 @@ class Fill:
     estimated: bool = False
 
 
+# The id of the model that Calomel comes with.
+SHIPPED_ID: Final = "calomel-nano"
+
+
 @cache
 def version() -> str:
     """The version of this Calomel."""
@@ -275,7 +279,7 @@ class ModelInfo:
     """What the loaded model can do.
 
     Attributes:
-        id: as shown to people.
+        id: in requests and records.
         weights: short hash of the weights file.
         kinds: what it was trained for.
         max_context: its number of positions.
@@ -299,6 +303,11 @@ class ModelInfo:
     reads_ahead: bool = False
     source: SourceClass | Literal[""] = ""
     through: Annotated[str, Meta(max_length=4096)] = ""
+
+    @property
+    def title(self) -> str:
+        """Its name for people, as they choose it."""
+        return "nano" if self.id == SHIPPED_ID else self.id
 
 
 class CompleterError(Exception):

@@ -11,6 +11,7 @@ from calomel.engine import CheckpointError, DeadlineExceededError, EngineError, 
 from calomel.engine.errors import CacheFullError, InvalidRequestError
 from calomel.infer.completer import (
     DEFAULT_CONTEXT,
+    SHIPPED_ID,
     Answerer,
     Complete,
     CompleteAnswer,
@@ -143,7 +144,7 @@ def _check_tokens(folder: Path, tokenizer: TextTokenizer, shape: ModelConfig) ->
             )
 
 
-SHIPPED_NAME: Final = "calomel-nano"
+SHIPPED_NAME: Final = SHIPPED_ID
 _KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 _BOUNDS: Final = tuple(entry.name for entry in fields(RegionBounds))
 

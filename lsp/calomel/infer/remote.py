@@ -79,6 +79,17 @@ def shown(url: str) -> str:
     return _CREDENTIALS.sub("//", url)
 
 
+def unanswered(url: str) -> str:
+    """That nothing answers at an address."""
+    return f"no server answers at {shown(url)}"
+
+
+def to_answer(url: str, start: str) -> str:
+    """What to do about it: to `start` the server is possible on this machine alone."""
+    here = socket_in(url) is not None or is_loopback(urlsplit(url).hostname or "")
+    return start if here else "check the network and the address"
+
+
 _HOST_AND_PORT: Final = re.compile(r"(localhost|[\w.-]+:\d{1,5}|\[[0-9a-fA-F:.]+\]:\d{1,5})(/[^\s]*)?")
 
 
@@ -203,6 +214,8 @@ class HttpCompleter:
                     return response.status_code, await whole_body(response)
                 finally:
                     await response.aclose()
+        except httpx.ConnectTimeout:
+            raise CompleterError("timeout", unanswered(self._endpoint.url)) from None
         except (httpx.TimeoutException, TimeoutError):
             raise CompleterError("timeout", "the model's server did not answer in time") from None
         except httpx.HTTPError as error:
@@ -310,7 +323,7 @@ def _gone(error: HTTPError, endpoint: Endpoint, *, first: bool) -> CompleterErro
     if problem is not None:
         return CompleterError("refused", f"the server at {place} {problem}")
     if isinstance(error, httpx.ConnectError):
-        return CompleterError("unreachable", f"no server answers at {place}")
+        return CompleterError("unreachable", unanswered(endpoint.url))
     # Our server may break off an answer, but never starts with anything but HTTP.
     if first and isinstance(error, httpx.ProtocolError):
         return CompleterError("unreachable", f"the program at {place} is not Calomel")

@@ -17,7 +17,7 @@ from calomel.families.recommended import Kind, recommended
 from calomel.infer.client import device_of
 from calomel.infer.completer import CompleteRequest, CompleterError, ModelInfo, with_line_feeds
 from calomel.infer.models import Models
-from calomel.infer.remote import with_scheme
+from calomel.infer.remote import shown, with_scheme
 from calomel.infer.upstream.running import Running, running
 from calomel.lsp.configuration import Configuration
 from calomel.lsp.download import fetch, repository_of
@@ -107,8 +107,8 @@ class Commands:
         status, models = self._suggester.status(), self._services.models
         return {
             "state": "off" if status.off else models.state,
-            "model": models.text.info.id if models.text.info else None,
-            "edit_model": models.edits.info.id if models.edits is not None and models.edits.info else None,
+            "model": models.text.info.title if models.text.info else None,
+            "edit_model": models.edits.info.title if models.edits is not None and models.edits.info else None,
             "message": models.message,
             "silences": dict(status.silences),
             "outcomes": dict(status.outcomes),
@@ -258,7 +258,7 @@ class ModelCommands:
             info = await moving
         except CompleterError as error:
             problem = str(error).rstrip(".")
-            stays = "The model does not answer" if before is None else f"{before.id} stays in use"
+            stays = "The model does not answer" if before is None else f"{before.title} stays in use"
             return {"model": None, "message": f"{stays}: {problem}."}
         except asyncio.CancelledError:
             if moving is self._moving:  # the editor waits no longer
@@ -267,7 +267,7 @@ class ModelCommands:
             return {"model": None, "message": "You chose another model in the meantime."}
         self._configuration.choose(server)
         return {
-            "model": info.id,
+            "model": info.title,
             "message": self._models.message,
             "settings": {name: choice.get(name) for name in CHOICE},
         }
@@ -283,7 +283,7 @@ class ModelCommands:
             return {"model": None, "message": f"{SHIPPED} does not answer: {str(error).rstrip('.')}."}
         if info is None:
             return {"model": None, "message": f"No server has stopped. {self._models.message}"}
-        return {"model": info.id, "message": self._models.message}
+        return {"model": info.title, "message": self._models.message}
 
     async def _switch(self, server: BackendSettings, wanted: str | None) -> ModelInfo:
         if wanted is not None:
@@ -324,9 +324,11 @@ class ModelCommands:
     def _present(self) -> dict[str, Any]:
         """The model that answers, where it is none that was found."""
         now, info = self._models.server, None if self._models.out else self._models.text.info
-        label = str(now.model or now.upstream_model or "the model of your settings") if info is None else info.id
         settings = {name: str(value) for name in ("url", "model", "upstream") if (value := getattr(now, name))}
-        return _choice(label, "from your settings", settings) | {"current": True}
+        place = shown(str(now.url or now.upstream or ""))
+        label = str(now.model or now.upstream_model or f"the model at {place}") if info is None else info.title
+        detail = f"at {place}, from your settings" if place and place not in label else "from your settings"
+        return _choice(label, detail, settings) | {"current": True}
 
 
 def _wished(choice: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any]]:

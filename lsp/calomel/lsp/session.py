@@ -229,7 +229,7 @@ class Session:
             # The state already reports why, once.
             progress.end()
             return
-        progress.end(f"{info.id} is ready")
+        progress.end(f"{info.title} is ready")
 
     def _index_again(self) -> None:
         """Index what is to be indexed now; whatever waits for the reading before would wait for ever."""

@@ -93,7 +93,7 @@ def place_of(name: str) -> Path:
             "names, calomel models fetch OWNER/NAME downloads one"
         )
     if found is None and REPOSITORY.fullmatch(name):
-        raise ModelNameError(f"found no folder {name}; to fetch it from the hub: calomel models fetch {name}")
+        raise ModelNameError(f"found no folder {name}: calomel models fetch {name} fetches it from the hub")
     return found or path
 
 

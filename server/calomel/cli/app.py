@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
+from typer.core import TyperGroup
 
 from calomel.cli.bench import bench
 from calomel.cli.calibrate import calibrate
@@ -124,9 +125,28 @@ _RECOMMEND: Final = "calomel models recommend"
 _WITH_ARTICLE: Final = {"NVIDIA": "an NVIDIA", "AMD": "an AMD", "Apple": "an Apple"}
 
 
+_SECTIONS: Final = {
+    "Commands": (
+        "try", "fill", "models", "editor", "doctor", "stats", "replay", "calibrate", "serve", "page", "config", "lsp",
+    ),
+    "Measure and train": ("bench", "corpus", "edits", "shards", "train", "refit"),
+}  # fmt: skip
+
+
+class _Sections(TyperGroup):
+    """Lists what people run every day before what measures and trains."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 (as it is called)
+        for title, names in _SECTIONS.items():
+            with formatter.section(title):
+                room = formatter.width - 6 - max(map(len, names))
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(room)) for name in names])
+
+
 # Plain help: the decorated one imports rich and three more packages before it prints a word.
 app = typer.Typer(
     name="calomel",
+    cls=_Sections,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -17,7 +17,7 @@ from calomel.infer import runtime_file
 from calomel.infer.completer import Completer, CompleteRequest, CompleterError
 from calomel.infer.extras import has_engine, without_engine
 from calomel.infer.launch import answers
-from calomel.infer.remote import is_loopback
+from calomel.infer.remote import is_loopback, to_answer
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, socket_in
 from calomel.infer.upstream.running import Running, running
 from calomel.prompts.fim_tokens import format_named
@@ -28,7 +28,7 @@ from calomel.storage import load_average, processors
 from calomel.storage.failures import cause
 from calomel.weights import nano_path
 from calomel.weights.folders import ModelNameError, folder_of, is_model, weights_bytes
-from calomel.workspace.settings import BackendSettings, Settings
+from calomel.workspace.settings import BackendSettings, Settings, load_settings, user_settings_path
 
 if TYPE_CHECKING:
     import httpx
@@ -54,16 +54,16 @@ def check_upstream(settings: ServeSettings, ports: Sequence[tuple[str, int]] | N
         if error.code == "refused":
             yield fail("upstream", str(error), "correct that, or remove `upstream`")
         else:
-            yield warn("upstream", str(error), "start that server, or remove `upstream`")
+            start = to_answer(settings.upstream, "start that server")
+            yield warn("upstream", str(error), f"{start}, or remove `upstream`")
 
 
 def _found(server: Running) -> Finding:
     """A server of this machine, and the command that uses it, unless all editors ask it."""
-    from calomel.cli.choice import choice
-
     names, loads = server.models, " and still loads its model" if server.loading else ""
     told = f"{server.title} runs at {server.url}{loads}"
-    if (choice().upstream or "").replace("//localhost:", "//127.0.0.1:") == server.url:
+    chosen = load_settings(user_toml=user_settings_path())[0].backend.upstream or ""
+    if chosen.replace("//localhost:", "//127.0.0.1:") == server.url:
         return ok("upstream", f"{told}; all editors ask it")
     model = f" {shlex.quote(_likely(names))}" if len(names) > 1 else ""
     option = f" --upstream-model{model}" if model else ""

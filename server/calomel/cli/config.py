@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import typer
 
-from calomel.cli.output import AsJson, Config, columns, markdown, say
+from calomel.cli.output import AsJson, Config, TableForm, columns, markdown, say, table_form
 
 config = typer.Typer(help="Show settings.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -28,7 +28,8 @@ def show(
     layered = load({}, file)
     rows = [(name, shown(layered, name), origin) for name, origin in layered.origins.items()]
     if as_json:
-        say(json.dumps({name: {"value": value, "from": origin} for name, value, origin in rows}, indent=2))
+        told = {name: {"value": value, "from": origin} for name, value, origin in rows}
+        say(json.dumps(told, indent=2), verbatim=True)
     else:
         say(columns((name, value, "" if origin == DEFAULT else origin) for name, value, origin in rows))
 
@@ -43,11 +44,11 @@ def path(file: Config = None) -> None:
 
 @config.command()
 def reference() -> None:
-    """Print a reference of all settings as Markdown.
+    """Print a reference of all settings.
 
-    It lists those of editors and server, with allowed values and default.
+    It lists those of editors and server, with allowed values and default; in Markdown if a file or a program gets it.
     """
-    say(reference_page().rstrip("\n"))
+    say(reference_page(table_form()).rstrip("\n"), verbatim=True)
 
 
 _HEAD: Final = """\
@@ -71,15 +72,15 @@ Names in the table `[serve]` of your own `calomel.toml`, and environment variabl
 """
 
 
-def reference_page() -> str:
+def reference_page(table: TableForm = markdown) -> str:
     """The page of `calomel config reference`."""
     from calomel.server.settings import ServeSettings, variable
     from calomel.workspace.settings import TABLES
 
     named = [(f"`{table}.{name}`", *row) for table, kind in TABLES.items() for name, *row in _rows(kind)]
     served = [(f"`{name}`", f"`{variable(name)}`", *row, why) for name, *row, _, why in _rows(ServeSettings)]
-    editors = markdown(("setting", "allowed", "default", "workspace", "meaning"), named)
-    server = markdown(("setting", "variable", "allowed", "default", "meaning"), served)
+    editors = table(("setting", "allowed", "default", "workspace", "meaning"), named)
+    server = table(("setting", "variable", "allowed", "default", "meaning"), served)
     return "\n".join((_HEAD, _EDITORS + editors, _SERVER + server))
 
 

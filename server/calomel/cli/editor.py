@@ -90,7 +90,8 @@ def _loads(text: str) -> Any:
 
 # The folders of the plugins: of an installed wheel, and of a source checkout.
 _PLUGINS: Final = (Path(__file__).parents[1] / "editors", Path(__file__).parents[3] / "editors")
-_EVERYWHERE: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 (what is compared with, not listened on)
+# Where clients on this machine find a server that listens everywhere.
+_HERE: Final = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,18 +140,24 @@ def configured(settings: ServeSettings) -> str | None:
     """The address that clients on this machine use."""
     if settings.port == 0:
         return None
-    from calomel.infer.remote import is_loopback
-
-    host = "127.0.0.1" if settings.host in _EVERYWHERE or is_loopback(settings.host) else settings.host
-    host = f"[{host}]" if ":" in host else host
-    return f"{'http' if settings.tls_cert is None else 'https'}://{host}:{settings.port}"
+    return _reached(settings, "http" if settings.tls_cert is None else "https", settings.host, settings.port)
 
 
 def _running(settings: ServeSettings) -> str | None:
     from calomel.infer.runtime_file import default_path, live, socket_in
 
     record = live(settings.runtime_file or default_path())
-    return record.url if record is not None and socket_in(record.url) is None else None
+    if record is None or socket_in(record.url) is not None:
+        return None
+    parts = urlsplit(record.url)
+    return _reached(settings, parts.scheme, parts.hostname or "", parts.port or 0)
+
+
+def _reached(settings: ServeSettings, scheme: str, host: str, port: int) -> str:
+    if host in _HERE:
+        # An encrypted server has a certificate for its name.
+        host = settings.allowed_hosts[0] if scheme == "https" and settings.allowed_hosts else _HERE[host]
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _token(settings: ServeSettings) -> Path | None:

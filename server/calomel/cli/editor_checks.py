@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -14,7 +15,7 @@ from urllib.parse import urlsplit
 from calomel.cli.checks import Finding, check_device, check_folder, fail, ok, warn
 from calomel.cli.editor import VS_CODES, Here, VsCode, mentioned, settings_of, zed_settings
 from calomel.infer.completer import CompleterError, ModelInfo
-from calomel.infer.remote import is_loopback
+from calomel.infer.remote import is_loopback, to_answer, unanswered
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.workspace.settings import BackendSettings, Settings, load_settings
 from calomel.workspace.settings_reader import SettingProblem
@@ -23,18 +24,6 @@ from calomel.workspace.settings_reader import SettingProblem
 _ANSWER_SECONDS: Final = 10.0
 # Parts of an editor's own settings that are not settings of the language server.
 _NONE_OF_OURS: Final = frozenset({"path", "editor"})
-_ADVICE: Final = {
-    "unreachable": "start it (calomel serve), or remove backend.url so that editors start their own",
-    "loading": "wait a moment, then run `calomel doctor` again",
-    "timeout": "see what that server printed, and its status page",
-}
-_REFUSED: Final = "correct backend.url, backend.token or backend.token_file"
-_ADVICE_UPSTREAM: Final = {
-    "unreachable": "start that server, or remove backend.upstream",
-    "timeout": "see what that server printed",
-    "loading": "wait a moment, then run `calomel doctor` again",
-    "refused": "correct that, or remove backend.upstream",
-}
 # Refusals of files that no setting can lift.
 _UNFIT: Final = frozenset({"binary", "too_large", "unreadable"})
 
@@ -148,9 +137,11 @@ def _models(side: Side) -> Iterator[Finding]:
 def _model(side: Side) -> Iterator[Finding]:
     server = side.settings.backend
     if server.url is not None:
-        yield _asked(side, f"{side.prefix}url in {side.name}", _ADVICE, _REFUSED)
+        advice = partial(_advice, f"{side.prefix}url", server.url, "start it (calomel serve)")
+        yield _asked(side, f"{side.prefix}url in {side.name}", advice)
     elif server.upstream is not None:
-        yield _asked(side, f"{side.prefix}upstream in {side.name}", _ADVICE_UPSTREAM, "see what that server printed")
+        advice = partial(_advice, f"{side.prefix}upstream", server.upstream, "start that server")
+        yield _asked(side, f"{side.prefix}upstream in {side.name}", advice)
     else:
         yield from _own(side)
 
@@ -171,7 +162,9 @@ def _own(side: Side) -> Iterator[Finding]:
         yield fail("editors' model", f"{error} ({where})", wrong)
         return
     if running:
-        yield _asked(side, f"{folder}, in the server that your editors share", {}, "restart Calomel in your editor")
+        yield _asked(
+            side, f"{folder}, in the server that your editors share", lambda _: "restart Calomel in your editor"
+        )
         return
     if llama_cpp.opens(folder):
         yield ok("editors' model", f"{folder}, in a llama.cpp that the first editor starts")
@@ -189,18 +182,30 @@ def _own(side: Side) -> Iterator[Finding]:
         yield replace(device, found=f"{device.found} (backend.device in {side.name})")
 
 
-def _asked(side: Side, where: str, advice: Mapping[str, str], otherwise: str) -> Finding:
+def _advice(setting: str, url: str, start: str, error: CompleterError) -> str:
+    """What to do about a server of others that did not answer as it should."""
+    if error.code == "loading":
+        return "wait a moment, then run `calomel doctor` again"
+    if str(error).startswith(unanswered(url.rstrip("/").removesuffix("/v1"))):
+        return f"{to_answer(url, start)}, or remove {setting}"
+    if error.code in {"refused", "unreachable"}:
+        return f"correct that, or remove {setting}"
+    return "see what that server printed"
+
+
+def _asked(side: Side, where: str, advice: Callable[[CompleterError], str]) -> Finding:
     """Ask the model as an editor does; it says what the editor would."""
     server = side.settings.backend
     try:
         info = asyncio.run(info_of(server))
     except TimeoutError:
-        return fail("editors' model", f"the server does not answer ({where})", advice.get("timeout", otherwise))
+        slow = CompleterError("timeout", "the server does not answer")
+        return fail("editors' model", f"{slow} ({where})", advice(slow))
     except CompleterError as error:
         level = warn if error.code in {"loading", "overloaded"} else fail
-        return level("editors' model", f"{error} ({where})", advice.get(error.code, otherwise))
+        return level("editors' model", f"{error} ({where})", advice(error))
     through = f" through {info.through}" if info.through else ""
-    return ok("editors' model", f"{info.id}{through} ({where})")
+    return ok("editors' model", f"{info.title}{through} ({where})")
 
 
 async def info_of(server: BackendSettings) -> ModelInfo:

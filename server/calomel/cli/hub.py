@@ -123,7 +123,7 @@ def _bar(file: _File, lines: bool) -> Iterator[Callable[[int], None]]:
 
 
 def _tell(**what: object) -> None:
-    say(json.dumps(what))
+    say(json.dumps(what), verbatim=True)
     sys.stdout.flush()
 
 

@@ -114,10 +114,17 @@ def _missing(package: str, words: Sequence[str]) -> tuple[str, str]:
     return f"the package {package} is missing", how
 
 
+# Where an error's text ends with a command.
+_REMEDY: Final = ": calomel "
+
+
 def _report(what: str, hint: str = "") -> None:
     """What happened, and what to do about it."""
     from calomel.cli.output import say
 
+    if not hint and _REMEDY in what:
+        what, _, hint = what.rpartition(_REMEDY)
+        hint = f"calomel {hint}"
     # It may name what a file holds, such as a tensor.
     say(f"error: {what}", err=True)
     if hint:

@@ -19,12 +19,14 @@ from calomel.cli.output import (
     CommandError,
     InputError,
     Quantize,
+    TableForm,
     address,
     columns,
     markdown,
     model_info,
     plural,
     say,
+    table_form,
     visible,
 )
 from calomel.cli.recommend import recommend
@@ -301,20 +303,27 @@ def families(
 ) -> None:
     """List the kinds of checkpoints that load.
 
-    It prints a Markdown table with their limits.
+    It prints their limits, too; in a Markdown table if a file or a program gets it.
     """
     if guide:
-        say(guide_table().rstrip("\n"))
+        say(guide_table(table_form()).rstrip("\n"), verbatim=True)
         return
     from calomel.families.table import FAMILIES
 
-    say(state_table(FAMILIES).rstrip("\n"))
+    say(state_table(FAMILIES, table_form()).rstrip("\n"), verbatim=True)
 
 
 @models.command()
-def path(name: _Name) -> None:
-    """Print a model's folder."""
-    say(str(_folder(name)))
+def path(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Name from `calomel models list`, folder or GGUF file.", autocompletion=_names),
+    ] = None,
+) -> None:
+    """Print a model's folder, or without NAME the folder of all models."""
+    from calomel.weights.folders import models_folder
+
+    say(str(models_folder() if name is None else _folder(name)))
 
 
 @models.command()
@@ -575,16 +584,16 @@ _WAYS: Final = {
 }
 
 
-def state_table(families: Iterable[Family]) -> str:
+def state_table(families: Iterable[Family], table: TableForm = markdown) -> str:
     """Which families load, were compared with a reference, ran on a GPU, and were measured."""
-    return markdown(_STATE, map(_state, families))
+    return table(_STATE, map(_state, families))
 
 
-def guide_table() -> str:
+def guide_table(table: TableForm = markdown) -> str:
     """Every published checkpoint, the smallest first: licence, memory of its weights, published figures."""
     rows = [(checkpoint, facts) for facts in family_facts().values() for checkpoint in facts.checkpoints]
     rows.sort(key=lambda row: (row[0].billions, row[0].name))
-    return markdown(_GUIDE, (_guide(*row) for row in rows))
+    return table(_GUIDE, (_guide(*row) for row in rows))
 
 
 def _state(family: Family) -> tuple[str, ...]:

@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
 import typer
@@ -166,6 +170,27 @@ _CREDENTIALS: Final = re.compile(r"(\w://)[^\s/?#]*@")
 _QUERY: Final = re.compile(r"(\w://[^\s?#]*)\?\S*")
 
 
+# A command of ours in what a person reads.
+_COMMAND: Final = re.compile(
+    r"(?<![\w./-])calomel(?= (?:try|fill|serve|lsp|page|doctor|replay|stats|config|editor|models|calibrate|refit|corpus"
+    r"|edits|shards|train|bench|-h|--help)\b)"
+)
+
+
+def as_started(text: str) -> str:
+    """The text, whose commands can be copied: they name this program as the user started it, unless PATH finds it."""
+    return _COMMAND.sub(lambda _: _started(), text)
+
+
+def _started() -> str:
+    started, found = Path(sys.argv[0]), shutil.which("calomel")
+    if started.stem != "calomel" or not started.is_file() or (found and started.samefile(found)):
+        return "calomel"
+    place = os.path.abspath(started)  # noqa: PTH100 (a link keeps its name)
+    near = os.path.relpath(place)
+    return shlex.quote(place if near.startswith("..") else near if os.sep in near else f".{os.sep}{near}")
+
+
 def console(*, stderr: bool = False, wrap: bool = False) -> Console:
     """A console that takes text literally; without `wrap`, long lines, such as those of a file, are not broken."""
     from rich.console import Console
@@ -176,12 +201,15 @@ def console(*, stderr: bool = False, wrap: bool = False) -> Console:
             for text, style, control in super().render(*args, **options):
                 yield Segment(text if control else visible(text), style, control)
 
+        def print(self, *objects: Any, **options: Any) -> None:
+            super().print(*(as_started(each) if isinstance(each, str) else each for each in objects), **options)
+
     return Visible(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=not wrap)
 
 
-def say(text: str = "", *, err: bool = False) -> None:
-    """Print text that may come from anybody, such as a file's name."""
-    print(visible(text), file=sys.stderr if err else sys.stdout)
+def say(text: str = "", *, err: bool = False, verbatim: bool = False) -> None:
+    """Print text that may come from anybody, such as a file's name; `verbatim` is for programs and documents."""
+    print(visible(text if verbatim else as_started(text)), file=sys.stderr if err else sys.stdout)
 
 
 def visible(text: str) -> str:
@@ -211,6 +239,25 @@ def markdown(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table in Markdown."""
     cells = [titles, ["---"] * len(titles), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "".join(f"| {' | '.join(row)} |\n" for row in cells)
+
+
+# Makes a table of its titles and rows.
+TableForm: TypeAlias = Callable[[Sequence[str], Iterable[Sequence[str]]], str]
+
+
+def table_form() -> TableForm:
+    """What a terminal shows, or else Markdown, from which the documentation is made."""
+    return paragraphs if sys.stdout.isatty() else markdown
+
+
+def paragraphs(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table whose cells are sentences, for a terminal: a paragraph for each row, in the terminal's width."""
+    within = partial(fill, width=shutil.get_terminal_size().columns, initial_indent="  ", subsequent_indent="    ")
+    told = []
+    for first, *rest in rows:
+        named = (f"{title}: {cell}" for title, cell in zip(titles[1:], rest, strict=True) if cell)
+        told.append("\n".join([first, *map(within, named)]))
+    return "\n\n".join(told).replace("`", "") + "\n"
 
 
 def excerpt(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from calomel.cli.output import InputError, markdown, say
+from calomel.cli.output import InputError, TableForm, markdown, say, table_form
 from calomel.families.recommended import ON_A_CPU, ROWS, Kind, Recommended, Row, recommended
 from calomel.storage.machine import Machine, this_machine
 
@@ -49,7 +49,8 @@ def recommend(
     It looks at memory, GPU, disk, and at the model servers that run here.
     """
     if guide:
-        say(machines_table().rstrip("\n"))
+        form = table_form()
+        say(machines_table(form).rstrip("\n"), verbatim=form is markdown)
         return
     import asyncio
 
@@ -186,9 +187,9 @@ _MACHINES: Final = ("your machine", "for", "model", "disk, memory", "licence", "
 _NANO: Final = ("completions, next edits by rules", "`nano`, built in", "13 MB, 1.0 GB", "Apache-2.0", "none")
 
 
-def machines_table() -> str:
-    """Every kind of machine, what to run there, how to get it, and what is known of it, in Markdown."""
-    return markdown(_MACHINES, (cells for row in ROWS for cells in _cells(row)))
+def machines_table(table: TableForm = markdown) -> str:
+    """Every kind of machine, what to run there, how to get it, and what is known of it."""
+    return table(_MACHINES, (cells for row in ROWS for cells in _cells(row)))
 
 
 def _cells(row: Row) -> Iterator[Sequence[str]]:

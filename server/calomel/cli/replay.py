@@ -136,8 +136,9 @@ def replay(
         )
     whole = document(results, seed, {"options": asdict(options) | choice.told})
     say(sentence(whole))
-    if time.monotonic() > until:
-        say(f"That was {sum(done) / sum(len(log.events) for log in read):.0%} of it: --minutes allows more time.")
+    events = sum(len(log.events) for log in read)
+    if time.monotonic() > until and sum(done) < events:
+        say(f"That was {min(sum(done) / events, 0.99):.0%} of it: --minutes allows more time.")
     _print(whole if details else None)
     if samples is not None:
         write_whole(samples, "".join(each.to_line() for result in results for each in result.samples))

@@ -31,7 +31,7 @@ from calomel.server.connection import timed
 from calomel.server.errors import StartError
 from calomel.server.lifetime import DrainingServer, ended_by_signals, waiting_for_no_model
 from calomel.server.logs import log_to, say
-from calomel.server.settings import ServeSettings
+from calomel.server.settings import SHORTEST_TOKEN, TOO_SHORT, ServeSettings
 from calomel.server.tokens import EDITORS, Tokens
 from calomel.server.upstream import upstream_of
 from calomel.storage import start_of
@@ -264,6 +264,9 @@ def allowed_tokens(settings: ServeSettings, *, terminal: bool) -> tuple[Tokens, 
         return Tokens({"": token}), token, "Token: in {runtime_file}"
     path = settings.token_file or tokens.default_path()
     allowed, made = tokens.read_or_make(path)
+    reachable = settings.socket is None and not is_loopback(settings.host)
+    if reachable and min(map(len, allowed.by_name.values())) < SHORTEST_TOKEN:
+        raise StartError(f"{path}: {TOO_SHORT}")
     shown = str(path).replace("{", "{{").replace("}", "}}")
     only = allowed.by_name.get("") if len(allowed.by_name) == 1 else None
     if only is None:

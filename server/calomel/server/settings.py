@@ -186,6 +186,10 @@ class CombinationError(ValueError):
         return _HYPHENATED.sub(lambda name: f"--{name[0]}" if source.text else name[0].replace("-", "_"), str(self))
 
 
+# Of a token that other machines may try to guess.
+SHORTEST_TOKEN: Final = 16
+TOO_SHORT: Final = f"a host that other machines can reach needs tokens of at least {SHORTEST_TOKEN} characters"
+
 # How messages name settings of two words.
 _HYPHENATED: Final = re.compile(r"(?<![-\w])(?:allow-remote|no-auth|token-file|tls-cert|tls-key)\b")
 
@@ -215,6 +219,8 @@ def _refuse_an_open_door(settings: ServeSettings) -> None:
             raise CombinationError(
                 "a host that other machines can reach needs a token: remove no-auth", "no_auth", "host"
             )
+        if token and len(token) < SHORTEST_TOKEN:
+            raise CombinationError(TOO_SHORT, "token", "host")
 
 
 def _check_socket(settings: ServeSettings, path: Path) -> None:

@@ -121,7 +121,7 @@ def ways(hour: FirstHour, scratch: Path) -> Iterator[tuple[list[Way], dict[str, 
 
     What both serve is SmolLM2-135M, in the place of the larger model that the README names.
     """
-    found = [Way("nano", (), "calomel-nano")]
+    found = [Way("nano", (), "nano")]
     if not SMOLLM2.exists():
         say(f"NOT TRIED: no {SMOLLM2}: the tests of real weights fetch it")
         yield found, {}

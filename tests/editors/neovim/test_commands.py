@@ -245,6 +245,16 @@ def test_a_server_that_dies_is_told_nano_answers_meanwhile_and_it_is_back_by_its
         bare.until(lambda: bare.status().startswith("Qwen2.5-Coder-1.5B-Q8_0 is ready."), "it is back")
         bare.type("<CR>v = ")
         bare.until_ghost("of_llama(x)")
+        bare.type("<Esc>")
+        bare.lua("_G.messages = {}")
+    # Each outage is told, where "-- INSERT --" does not take its place.
+    shows = "return vim.o.showmode"
+    assert bare.lua(shows)
+    bare.type("ow = ")
+    told("llama.cpp is away. :CalomelModel meanwhile uses nano")
+    assert not bare.lua(shows)
+    bare.type("<Esc>")
+    assert bare.lua(shows)
 
 
 def test_a_model_that_is_not_here_is_downloaded_once_the_user_agrees(bare: Neovim) -> None:

@@ -54,13 +54,24 @@ local awaited = {}
 ---@type table<string, true>
 local told = {}
 
---- Notify the user. While text is typed, no longer than the message line: what is longer would wait for Enter.
+--- Notify the user. While text is typed, in the message line: what is longer would wait for Enter, and "-- INSERT --"
+--- would take its place at once.
 ---@param message string
 ---@param level integer
 ---@param brief string? What to say then.
 local function notify(message, level, brief)
     local room = vim.v.echospace - #"Calomel: "
-    if vim.fn.mode():find("^[iR]") and vim.fn.strdisplaywidth(message) > room then
+    local inserting = vim.fn.mode():find("^[iR]")
+    if inserting and vim.o.showmode then
+        vim.o.showmode = false
+        vim.api.nvim_create_autocmd("InsertLeave", {
+            once = true,
+            callback = function()
+                vim.o.showmode = true
+            end,
+        })
+    end
+    if inserting and vim.fn.strdisplaywidth(message) > room then
         local rest = "… (:Calomel status)"
         message = brief or vim.fn.strcharpart(message, 0, room - vim.fn.strchars(rest)) .. rest
     end

@@ -212,6 +212,11 @@ class Exchange:
     def _place(self) -> str:
         return f"the server at {self.target.base}"
 
+    @property
+    def _unanswered(self) -> str:
+        base = self.target.base
+        return f"{remote.unanswered(base)}: {remote.to_answer(base, 'start it, or correct upstream')}"
+
     async def _whole(self, method: str, path: str, body: dict[str, Any] | None, patience: float) -> Any:
         try:
             return self._read(await self._body(method, path, body, patience))
@@ -277,6 +282,8 @@ class Exchange:
             if isinstance(error, UpstreamError):
                 raise
             raise UpstreamError(error.code, str(error), listener=error.listener) from None
+        except httpx.ConnectTimeout:
+            raise UpstreamError("timeout", self._unanswered) from None
         except httpx.TimeoutException:
             raise self._late() from None
         except httpx.ConnectError as error:
@@ -290,8 +297,7 @@ class Exchange:
     def _unreachable(self, error: Exception) -> UpstreamError:
         problem = remote.tls_problem(error)
         if problem is None:
-            message = f"no server answers at {self.target.base}: start it, or correct upstream"
-            return UpstreamError("unreachable", message, gone=True)
+            return UpstreamError("unreachable", self._unanswered, gone=True)
         return UpstreamError("refused", f"{self._place} {problem}")
 
     def _refusal(self, status: int, data: bytes) -> UpstreamError:
