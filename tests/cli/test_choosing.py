@@ -185,6 +185,8 @@ def test_the_key_of_a_server_stays_as_long_as_its_address(run: Runner, home: Pat
     silent = run("models", "use", "--upstream", NOBODY)
     assert text(home) == f'[backend]\nupstream = "{NOBODY}"\n'
     assert "It does not answer now: " in silent.out
+    far = run("models", "use", "--upstream", "https://192.0.2.1:9").out
+    assert "no server answers at https://192.0.2.1:9: check the network and the address\n" in far
     assert run("models", "use", "--upstream", "http://u:s3cret@127.0.0.1:9").status == 2
     assert "s3cret" not in text(home)
 

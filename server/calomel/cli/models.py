@@ -369,9 +369,9 @@ def _fetched_folder(name: str) -> Path:
         raise InputError(f"{SHIPPED} is part of Calomel")
     folder = named(name.replace("/", "--"))
     if folder is None:
-        raise InputError(f"{models_folder()} has no {name}; delete a model of another program there")
+        raise InputError(f"{models_folder()} has no {name}", "delete a model of another program in its own folder")
     if folder.is_symlink() or not (folder / SOURCE_FILE).is_file():
-        raise InputError(f"{folder} was not fetched by Calomel: delete it yourself")
+        raise InputError(f"{folder} was not fetched by Calomel", "delete it yourself")
     return folder
 
 
