@@ -291,7 +291,7 @@ def _coloured(text: str) -> Text:
 
 def _what_next(out: Console) -> None:
     """The next steps, each with its command."""
-    from calomel.cli.app import steps
+    from calomel.cli.steps import steps
     from calomel.server.settings import load
 
     out.print()
