@@ -289,7 +289,9 @@ class Repository:
             raise LogError(f"{self._folder}: git took longer than {_SECONDS:.0f} s.") from error
         except subprocess.CalledProcessError as error:
             said = error.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise LogError(f"git cannot read {self._folder}: {said[0] if said else 'no reason given'}.") from error
+            reason = said[0].removeprefix("fatal: ") if said else "no reason given"
+            reason = "it has no commits" if "bad revision 'HEAD'" in reason else reason
+            raise LogError(f"git cannot read {self._folder}: {reason}.") from error
         return done.stdout
 
 
