@@ -134,6 +134,12 @@ def test_gguf_files_of_others_are_chosen_by_their_names(
         patched.setattr("calomel.cli.choice.unpacks", lambda: False)
         told = run("models", "info", str(blob)).out
     assert (str(blob) in told, "llama.cpp" in told) == (True, True)
+    cut = home / "cut.gguf"
+    cut.write_bytes(b"GGUF" + bytes(100))
+    refused = run("models", "use", str(cut))
+    assert (refused.status, "try: fetch it again" in refused.err) == (2, True)
+    configured(home, "calomel/calomel.toml", f'[backend]\nmodel = "{cut}"\n')
+    assert f"fail  editors' model: {cut} is damaged, or cut short" in run("doctor").out
     refused = run("models", "use", "nobody")
     assert (refused.status, refused.err) == (
         2, "error: found no model nobody\ntry: one of nano, coder:1b, me/small, or a path\n",

@@ -327,7 +327,7 @@ REFUSED = [
     ("models path me/nothing", "found no folder me/nothing"),
     ("models path model", "model does not contain a model"),
     ("fill a.py --at 1:1 --model weights.gguf", "weights.gguf is "),
-    ("fill a.py --at 1:1 --model a.py", "a.py is a file: a model is a folder"),
+    ("fill a.py --at 1:1 --model a.py", "a.py is neither a GGUF file nor a folder"),
     ("bench edits", "try: name a folder of next-edit scenarios, or --held-out"),
     ("bench edits --held-out folder", "a SUITE and --held-out cannot be combined"),
     ("bench edits --held-out --aggressiveness loud", "--aggressiveness 'loud'"),

@@ -24,6 +24,7 @@ from calomel.infer.completer import PROTOCOL_VERSION, version
 from calomel.infer.runtime_file import RuntimeFileError, ServerRecord, check_folder, connection
 from calomel.storage import ENDING, processors, start_of
 from calomel.weights import gguf_in
+from calomel.weights.gguf import GgufError, check_gguf
 
 # Two windows, or text at the cursor and an edit, at a time; they share the context.
 _SLOTS: Final = 2
@@ -101,6 +102,10 @@ def _opened(given: argparse.Namespace, path: Path | None, key: str) -> Iterator[
         server = xllamacpp.Server(parameters)
     except (RuntimeError, ValueError, OSError) as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
+        try:
+            check_gguf(given.file)
+        except GgufError as damage:
+            raise SystemExit(f"error: {damage}; fetch it again") from None
         raise SystemExit(f"error: llama.cpp cannot open {given.file}: {reason}") from None
     try:
         yield _url(path, server)

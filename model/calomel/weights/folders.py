@@ -149,7 +149,7 @@ def _weights(folder: Path) -> list[Path]:
 def why_none(place: Path) -> str:
     """One sentence: why there is no model at a place without a `config.json`, and what to do about it."""
     if place.is_file():
-        return f"{place} is a file: a model is a folder with config.json, .safetensors and the tokenizer's files"
+        return f"{place} is neither a GGUF file nor a folder with config.json, .safetensors and the tokenizer's files"
     several = [file.name for file in sorted(place.glob("*.gguf"))]
     if len(several) > 1:
         return f"{place} has several GGUF files: name one of them, {', '.join(several)}"

@@ -23,7 +23,17 @@ from calomel.infer.extras import has_engine, installing_engine
 from calomel.infer.launch import model_folder
 from calomel.storage import write_whole
 from calomel.weights import gguf_in
-from calomel.weights.folders import SHIPPED, ModelFolder, ModelNameError, folder_of, is_model, known, of_others
+from calomel.weights.folders import (
+    SHIPPED,
+    ModelFolder,
+    ModelNameError,
+    folder_of,
+    is_model,
+    known,
+    of_others,
+    why_none,
+)
+from calomel.weights.gguf import GgufError, check_gguf
 from calomel.workspace.settings import CHOICE, EDIT_CHOICE, BackendSettings, load_settings, user_settings_path
 
 # Settings that say where an upstream is and how it is asked; they stay while its address does.
@@ -234,7 +244,13 @@ def name_of(model: str) -> str:
             raise InputError(f"found no model {model}", f"one of {', '.join(names)}, or a path") from None
         place = path.absolute()
         name = str(place)
-    if place is None or llama_cpp.opens(place):
+    if place is None:
+        return name
+    if llama_cpp.opens(place):
+        try:
+            check_gguf(gguf_in(place) or place)
+        except GgufError as error:
+            raise InputError(str(error), "fetch it again") from None
         return name
     if not place.exists():
         raise InputError(f"{place} does not exist")
@@ -242,7 +258,7 @@ def name_of(model: str) -> str:
         _open_packed(name, place)
         return name
     if not is_model(place):
-        raise InputError(f"{place} does not contain a model: it needs config.json and .safetensors weights")
+        raise InputError(why_none(place))
     files = check_folder(place)
     if files.level != "ok":
         raise InputError(files.found)

@@ -244,13 +244,12 @@ def neovim(here: Here) -> Plan:
     path = folder / "plugin" / "calomel-setup.lua"
     plugin = _NOWHERE if here.plugins is None else str(here.plugins / "neovim")
     names = {"folder": json.dumps(plugin), "program": json.dumps(here.program)}
-    lazy = Snippet("to your plugins if you use lazy.nvim; that file is then not needed", _LAZY.format(**names))
+    lazy = Snippet("to your plugins if you use lazy.nvim, in place of the file below", _LAZY.format(**names))
     if here.plugins is None:
         return Plan((lazy,), ("The plugin is the folder editors/neovim of Calomel's source: clone it first.",))
     if place := mentioned(folder, path):
         return Plan((lazy,), (f"{place} already sets up Calomel; nothing to write.",))
-    notes = (":checkhealth calomel lists what is missing.", f"To undo: rm {path}")
-    return Plan((lazy,), notes, (path, _NEOVIM.format(**names)))
+    return Plan((lazy,), (":checkhealth calomel lists what is missing.",), (path, _NEOVIM.format(**names)))
 
 
 def mentioned(folder: Path, own: Path | None = None) -> Path | None:
@@ -437,7 +436,7 @@ def setup(
             if not refused:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(path, text)
-                say(f"Wrote {path}")
+                say(f"Wrote {path}\nTo undo: rm {path}")
     for note in plan.notes:
         say(note)
     if refused:

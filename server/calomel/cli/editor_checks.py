@@ -167,6 +167,14 @@ def _own(side: Side) -> Iterator[Finding]:
         )
         return
     if llama_cpp.opens(folder):
+        from calomel.weights import gguf_in
+        from calomel.weights.gguf import GgufError, check_gguf
+
+        try:
+            check_gguf(gguf_in(folder) or folder)
+        except GgufError as error:
+            yield fail("editors' model", f"{error} ({where})", "fetch it again, or choose another model")
+            return
         yield ok("editors' model", f"{folder}, in a llama.cpp that the first editor starts")
         return
     if not has_engine():

@@ -72,6 +72,11 @@ def _reported(error: Exception) -> int | None:
     """Report an error that Calomel expects; returns the exit status, None for a fault of the program."""
     from calomel.cli.output import exit_code_of
 
+    if type(error).__name__ == "NoArgsIsHelpError":
+        from calomel.cli.output import say
+
+        say(str(error))
+        return 0
     if hasattr(error, "format_message"):  # typer's, for a command line that it cannot read
         command = getattr(getattr(error, "ctx", None), "command_path", "calomel")
         _report(_in_our_words(error.format_message().rstrip(".")), f"{command} -h")

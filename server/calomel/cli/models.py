@@ -101,7 +101,7 @@ def list_() -> None:
             told = ("", "", "") if packed is None else (_size_of(packed), "GGUF", choice.runs_in(packed, "GGUF"))
             rows.append((mark, name, *told, "chosen in calomel.toml"))
     say(columns(rows))
-    say("\n*: asked by all editors, and by commands without --model.")
+    say("\n*: asked by all editors, and by commands without --model; `calomel serve` has settings of its own.")
     if now.for_edits is not None:
         say("e: asked by editors for next edits.")
     say(f"Models folder: {models_folder()}")
@@ -398,7 +398,7 @@ def fetch(
     """
     if (device is not None or edits) and not use:
         raise InputError("--device and --edits belong to the choice", "add --use")
-    repo, _, revision = repository.partition("@")
+    repo, _, revision = repository.removeprefix("https://huggingface.co/").rstrip("/").partition("@")
     repo, _, quant = repo.partition(":")
     folder, commit = _fetched(repo, revision or None, name, gguf or quant, lines=lines)
     if lines:
@@ -429,7 +429,7 @@ def _fetched(repository: str, revision: str | None, name: str | None, gguf: str,
     from calomel.weights.folders import NAME, REPOSITORY, SHIPPED, is_model, models_folder
 
     if not REPOSITORY.fullmatch(repository) or ".." in repository or "--" in repository:
-        raise CommandError(f"{repository} is not the name of a repository", "OWNER/NAME")
+        raise InputError(f"{repository} is not the name of a repository", "OWNER/NAME")
     target = name or repository.replace("/", "--")
     if not NAME.fullmatch(target):
         raise CommandError("a model's name may contain only letters, digits, '.', '_' and '-'")

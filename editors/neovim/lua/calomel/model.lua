@@ -105,7 +105,7 @@ local function ask(client, models)
     end)
 end
 
---- Ask for the model, or move to the one with this name, or to that of the server at this address; `meanwhile` is
+--- Ask for the model, or move to the one with this name or path, or to that of the server at this address; `meanwhile` is
 --- nano, until the server that stopped answering is back.
 ---@param name string
 function M.choose(name)
@@ -137,6 +137,11 @@ function M.choose(name)
         end
         if name:find("://", 1, true) or (name .. "/"):find(":%d+/") then
             use(client, name, { upstream = name })
+            return
+        end
+        local file = vim.fn.fnamemodify(vim.fn.expand(name), ":p")
+        if name:find("[/\\]") and vim.uv.fs_stat(file) then
+            use(client, name, { model = file })
             return
         end
         say(("unknown model %s; :CalomelModel lists the known ones"):format(name), vim.log.levels.WARN)
