@@ -159,7 +159,7 @@ def test_a_repository_that_holds_no_model_leaves_nothing(
 
 @pytest.mark.parametrize("name", ["small", "a/b/c", "../x", "me/..", "/me/small", "me/sm all", "m--e/small"])
 def test_a_repository_has_an_owner_and_a_name(run: Runner, hub: SimpleNamespace, name: str) -> None:
-    assert run("models", "fetch", name).status == 1
+    assert run("models", "fetch", name).status == 2
     assert hub.asked == []
 
 
