@@ -3,8 +3,8 @@
     finding ──▶ loading ──▶ ready ──▶ lost, which is finding again
        └───────────┴──▶ failed ──(at a later question)──▶ finding
 
-A server that others started and that is lost is an outage (`Outage`): it is looked for until it is back, and another
-model may stand in for it meanwhile.
+A server that others started and that is lost, or was never there, is an outage (`Outage`): it is looked for until it
+answers, and another model may stand in for it meanwhile.
 
 Everything else is handed what is known here, and asks nobody else whether there is a model.
 """
@@ -305,7 +305,7 @@ class ModelClient:
             return f"the Calomel server at {shown(self.server.url)}"
         if self.server.upstream is None:
             return None
-        return info.through if info is not None and info.through else f"the server at {self.server.upstream}"
+        return info.through if info is not None and info.through else f"the server at {shown(self.server.upstream)}"
 
     async def _answers_again(self) -> None:
         """Move back to the server that was away."""
@@ -361,8 +361,11 @@ class ModelClient:
         self._failed_at, self._failures = self.clock(), self._failures + 1
         if isinstance(error, CompleterError):
             self.listener = error.listener
-            away = self.outage.now and error.code in {"unreachable", "timeout"} and error.listener is None
-            self._say("error", self.outage.message if away else str(error))
+            away = error.code in {"unreachable", "timeout"} and error.listener is None
+            place, completer = self._others_place(None), self._completer
+            if away and not self.outage.now and place is not None and completer is not None:
+                self.outage.begin(place, completer.address or "", str(error))
+            self._say("error", self.outage.message if away and self.outage.now else str(error))
         else:
             LOG.error("the model did not load: %s", describe(error))
             self._say("error", "The model did not load. `calomel doctor` finds the reason.")
