@@ -1,4 +1,4 @@
-"""A server that others started ends or falls silent: it is said once, nano may stand in, and it is moved back to."""
+"""A server that others started is away: it is said once, nano may stand in, and it is moved to once it answers."""
 
 from __future__ import annotations
 
@@ -171,12 +171,51 @@ async def test_other_clients_are_asked_once_whether_nano_is_to_answer(editor: Ed
     assert not editor.shown()
 
 
-async def test_a_server_that_was_never_there_is_no_outage(editor: Editor, llama: Llama) -> None:
+async def test_a_server_that_is_chosen_before_it_runs_is_found_though_nobody_types(
+    editor: Editor, llama: Llama
+) -> None:
     llama.stop()
+    await editor.begin(backend={"upstream": llama.url}, configuration_filtered=True)
+    away = {
+        "state": "error",
+        "message": f"no server answers at {llama.url}: start it, or correct upstream",
+        "outage": 1,
+    }
+    assert await editor.state("error") == away
+    editor.messages.clear()
+    await asyncio.sleep(0.3)
+    assert not editor.shown("calomel/status")
+    llama.start()
+    assert MODEL in (await editor.state("ready"))["message"]
+    assert await ask(editor)
+
+
+async def test_nano_stands_in_for_a_server_that_does_not_run_yet(editor: Editor, llama: Llama) -> None:
+    llama.stop()
+    editor.answers[ASKS] = lambda params: params["actions"][0]
     await editor.begin(backend={"upstream": llama.url}, configuration_filtered=True, extensions=False)
-    assert "no server answers at" in (await editor.notice("window/showMessage"))["message"]
-    await ask(editor)
-    assert not editor.shown(ASKS)
+    question = (await editor.notice(ASKS))["message"]
+    assert question == f"Calomel: no server answers at {llama.url}: start it, or correct upstream."
+    async with asyncio.timeout(10):
+        while (status := await editor.command("calomel.status"))["model"] != "scripted":  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    assert status["message"] == f"scripted answers until the server at {llama.url} is back."
+    llama.start()
+    async with asyncio.timeout(10):
+        while MODEL not in (await editor.command("calomel.status"))["message"]:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    assert not editor.shown("window/showMessage")
+
+
+async def test_a_server_that_is_chosen_in_a_running_editor_is_waited_for(editor: Editor, llama: Llama) -> None:
+    llama.stop()
+    await editor.begin(configuration_filtered=True)
+    await editor.state("ready")
+    chosen = {"calomel": {"backend": {"upstream": llama.url}}}
+    editor.notify("workspace/didChangeConfiguration", {"settings": chosen})
+    assert (await editor.state("error"))["outage"] == 1
+    llama.start()
+    assert MODEL in (await editor.state("ready"))["message"]
 
 
 TOO_SLOW = "Calomel: answers are too slow on this machine; run `calomel doctor`."

@@ -31,8 +31,8 @@ const LASTING = new Set([
 // Of these, those that the user may not have asked for.
 const UNASKED = new Set(["ignored_path", "off_language"]);
 const SLOW = new Set(["timeout", "overloaded"]);
-// Over as soon as the server is ready.
-const AWAY = new Set(["no_model", "loading"]);
+// Over as soon as the server is ready, which its own state says: what is said beside that.
+const AWAY: Readonly<Record<string, string>> = { no_model: "the model is away.", loading: "the model is loading." };
 
 /** Whether nothing comes in this file however much is typed. */
 export function isOffHere(silences: readonly Silence[]): boolean {
@@ -44,14 +44,18 @@ export function isUnasked(reason: string): boolean {
   return UNASKED.has(reason);
 }
 
-/** Why nothing is shown, in words; empty where nothing is known. Text and edits are often silent for the same reason. */
-export function whySilent(silences: readonly Silence[]): string {
+/**
+ * Why nothing is shown, in words; empty where nothing is known. Text and edits are often silent for the same reason.
+ * `beside`: the server's state is said beside it.
+ */
+export function whySilent(silences: readonly Silence[], beside = false): string {
   const [first, second] = silences;
   if (first === undefined) {
     return "";
   }
-  return second === undefined || second.message === first.message
-    ? `Nothing shown: ${first.message}`
+  const one = second === undefined || second.message === first.message;
+  return one || silences.every(({ reason }) => reason in AWAY)
+    ? `Nothing shown: ${(beside ? AWAY[first.reason] : undefined) ?? first.message}`
     : silences.map(({ kind, message }) => `${kind === "fill" ? "No completion" : "No next edit"}: ${message}`).join(" ");
 }
 
@@ -62,8 +66,8 @@ export function statusItem(
   median: number | null,
   slow: boolean,
 ): Shown {
-  const known = server.state === "ready" ? silences.filter(({ reason }) => !AWAY.has(reason)) : silences;
-  const why = known.length === 0 ? "" : `\n\n${whySilent(known)}`;
+  const known = server.state === "ready" ? silences.filter(({ reason }) => !(reason in AWAY)) : silences;
+  const why = known.length === 0 ? "" : `\n\n${whySilent(known, true)}`;
   const took = median === null ? "" : `\n\nAnswers take ${Math.round(median)} ms.`;
   const tooltip = `${server.message}${why}${took}`;
   switch (server.state) {

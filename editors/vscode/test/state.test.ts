@@ -53,5 +53,6 @@ test("what was said of a model that was away is over when it is there", () => {
   const away = { kind: "fill", reason: "no_model", message: "No model answers." } as const;
   const said = (state: "ready" | "error") => statusItem({ state, message: "nano" }, [away], null, false).tooltip;
   assert.equal(said("ready"), "nano");
-  assert.equal(said("error"), `nano\n\nNothing shown: ${away.message}`);
+  assert.equal(said("error"), "nano\n\nNothing shown: the model is away.");
+  assert.equal(whySilent([away, { ...away, kind: "edit", reason: "loading", message: "It loads." }]), "Nothing shown: No model answers.");
 });

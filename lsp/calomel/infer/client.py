@@ -3,8 +3,8 @@
     finding ──▶ loading ──▶ ready ──▶ lost, which is finding again
        └───────────┴──▶ failed ──(at a later question)──▶ finding
 
-A server that others started and that is lost is an outage (`Outage`): it is looked for until it is back, and another
-model may stand in for it meanwhile.
+A server that others started and that is lost, or was never there, is an outage (`Outage`): it is looked for until it
+answers, and another model may stand in for it meanwhile.
 
 Everything else is handed what is known here, and asks nobody else whether there is a model.
 """
@@ -45,6 +45,7 @@ _GRACE: Final = 1.0
 
 _LOST: Final = "The model's server stopped. Restarting it…"
 _GONE: Final = frozenset({"unreachable", "loading"})
+_SILENT: Final = frozenset({"unreachable", "timeout"})
 # What a model is asked before it takes the place of another one.
 _TRIAL: Final = CompleteRequest("fill", PromptParts(path="add.py", prefix="def add(a, b):\n    return "), max_tokens=4)
 _GPUS: Final = {"cuda": "NVIDIA GPU", "mps": "Apple GPU"}
@@ -305,7 +306,7 @@ class ModelClient:
             return f"the Calomel server at {shown(self.server.url)}"
         if self.server.upstream is None:
             return None
-        return info.through if info is not None and info.through else f"the server at {self.server.upstream}"
+        return info.through if info is not None and info.through else f"the server at {shown(self.server.upstream)}"
 
     async def _answers_again(self) -> None:
         """Move back to the server that was away."""
@@ -334,8 +335,15 @@ class ModelClient:
 
     async def _load(self) -> ModelInfo:
         await self._leave()
-        self._completer = await self._connect(self._stand_in or self.server)
-        return await _loaded(self._completer, self._waits)
+        completer = self._completer = await self._connect(self._stand_in or self.server)
+        try:
+            return await _loaded(completer, self._waits)
+        except CompleterError as error:
+            place, url = self._others_place(None), completer.address
+            away = error.code in _SILENT and error.listener is None and not self.outage.now
+            if place is not None and url is not None and away and not await answers_at(url):
+                self.outage.begin(place, url, str(error))
+            raise
 
     def _waits(self) -> None:
         if self.state != "loading":
@@ -361,8 +369,8 @@ class ModelClient:
         self._failed_at, self._failures = self.clock(), self._failures + 1
         if isinstance(error, CompleterError):
             self.listener = error.listener
-            away = self.outage.now and error.code in {"unreachable", "timeout"} and error.listener is None
-            self._say("error", self.outage.message if away else str(error))
+            away = error.code in _SILENT and error.listener is None
+            self._say("error", self.outage.message if away and self.outage.now else str(error))
         else:
             LOG.error("the model did not load: %s", describe(error))
             self._say("error", "The model did not load. `calomel doctor` finds the reason.")

@@ -1,4 +1,4 @@
-"""A server that others started stops answering: noticed by its silence or its end, and looked for until it is back."""
+"""A server that others started does not answer, or no longer: it is looked for until it does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from calomel.infer.completer import CompleterError
 from calomel.infer.remote import http_address, open_client, shown, tls_problem
 
-# A server that was there is looked for after so long, then ever more rarely, while somebody works.
+# A server that is away is looked for after so long, then ever more rarely, while somebody works.
 LOOK_SECONDS: float = 1.0
 _RAREST_LOOK: Final = 30.0
 _WORKING_SECONDS: Final = 600.0
@@ -32,6 +32,7 @@ class Outage:
         count: how often a server was away.
         now: whether it is away now; another model may stand in for it.
         server: which one it is, in words.
+        message: what happened, and what to do.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class Outage:
         sleep: Callable[[float], Awaitable[None]],
         answered: Callable[[], Awaitable[None]],
     ) -> None:
-        self.count, self.now, self.server = 0, False, ""
+        self.count, self.now, self.server, self.message = 0, False, "", ""
         self._clock = clock
         self._sleep = sleep
         self._answered = answered
@@ -48,12 +49,6 @@ class Outage:
         self._asked_at = float("-inf")
         # Questions in a row without any answer, and when the first of them began.
         self._silent, self._since = 0, 0.0
-
-    @property
-    def message(self) -> str:
-        """What happened, and what to do."""
-        away = f"{self.server} stopped answering"
-        return f"{away}: start it again, choose another model, or use nano meanwhile"
 
     def asked(self) -> None:
         """Somebody works: it is worth looking."""
@@ -71,10 +66,13 @@ class Outage:
         if self._silent >= _SEVERAL and self._clock() - self._since >= SILENT_SECONDS and not looking:
             self._task = asyncio.create_task(self._doubt(url, silent), name="calomel-doubt")
 
-    def begin(self, server: str, url: str) -> None:
-        """The server is away: look for it."""
+    def begin(self, server: str, url: str, never: str = "") -> None:
+        """The server is away: look for it. `never` says so of one that has not answered before."""
         self.now, self.server = True, server
+        what = f"{server} stopped answering: start it again, choose another model, or use nano meanwhile"
+        self.message = never or what
         self.count += 1
+        self.asked()
         self._task = asyncio.create_task(self._look(url), name="calomel-look")
 
     def end(self) -> None:

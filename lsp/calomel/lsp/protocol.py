@@ -182,7 +182,7 @@ class Editor(JsonRPCServer):
         Args:
             state: of the model, or `off`.
             message: the state in one sentence.
-            outage: a server that answered is away, for this time of the session; 0 for no such thing.
+            outage: a server that others started is away, for this time of the session; 0 for no such thing.
             asked: a question to the user says what the state is.
         """
         if self._last == (state, message):

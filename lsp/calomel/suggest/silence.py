@@ -119,7 +119,12 @@ class Silence:
 
     @classmethod
     def of(cls, reason: SilenceReason, detail: str = "", *, waited: float = 0.0, asked: bool = False) -> Self:
-        """The silence for `reason`: its sentence, followed by `detail` if there is any."""
+        """The silence for `reason`: its sentence, followed by `detail` as another if there is any."""
+        if detail:
+            # Names keep their letters: llama.cpp, vLLM.
+            first, _, _ = detail.partition(" ")
+            detail = f"{detail[0].upper() if first.islower() and first.isalpha() else detail[0]}{detail[1:]}"
+            detail = detail if detail.endswith((".", "!", "?", ")", "…")) else f"{detail}."
         return cls(reason, f"{reason.message} {detail}".strip(), waited, asked)
 
     @classmethod

@@ -127,6 +127,10 @@ class Neovim(Scripted):
         message = self.lua("local message = vim.v.errmsg; vim.v.errmsg = ''; return message")
         assert message == "", message
 
+    def widen(self) -> None:
+        """Leave room for whole messages."""
+        self.lua("vim.o.columns = 400")
+
     def messages(self) -> list[str]:
         """What the plugin told the user."""
         return list(self.lua("return _G.messages"))

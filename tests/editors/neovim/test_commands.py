@@ -184,6 +184,7 @@ def test_another_model_is_chosen_of_those_that_run_here_and_is_kept(bare: Neovim
 
     with served(llama_cpp(Play(tokens=("value_of", "(x)")))) as url:
         bare.script(fill=None, ports=[["llama.cpp", int(url.rpartition(":")[2])]])
+        bare.widen()
         bare.setup()
         bare.open("\n")
         choose(bare, "Qwen2.5-Coder-1.5B-Q8_0")
@@ -207,12 +208,17 @@ def test_another_model_is_chosen_of_those_that_run_here_and_is_kept(bare: Neovim
 
 
 def test_a_model_that_does_not_answer_is_told_and_the_old_one_stays(bare: Neovim) -> None:
+    bare.widen()
     bare.setup()
     bare.open("\n")
     bare.command("CalomelModel localhost:9")
     wanted = "Calomel: scripted stays in use: no server answers at http://localhost:9: start it"
     bare.until(lambda: any(each.startswith(wanted) for each in bare.messages()), "the reason")
     assert bare.status().startswith("scripted is ready.")
+    bare.lua("vim.o.columns = 80")
+    bare.command("CalomelModel localhost:9")
+    bare.until(lambda: bare.messages()[-1].endswith("… (:Calomel status)"), "it is one line")
+    assert bare.status().endswith(f"Last message: {wanted.removeprefix('Calomel: ')}, or correct upstream.")
     bare.command("CalomelModel nowhere")
     wanted = "Calomel: unknown model nowhere; :CalomelModel lists the known ones"
     bare.until(lambda: wanted in bare.messages(), "the name is unknown")
@@ -229,7 +235,9 @@ def test_a_server_that_dies_is_told_nano_answers_meanwhile_and_it_is_back_by_its
         bare.script(fill="of_nano(x)")
         bare.open("\n")
         bare.command(f"CalomelModel {address}")
-        told(f"It answers through llama.cpp at http://{address}.")
+        # Whole, it would wait for Enter and take the next keys.
+        told("Qwen2.5-Coder-1.5B-Q8_0 is ready. It answers", "… (:Calomel status)")
+        assert f"is ready. It answers through llama.cpp at http://{address}." in bare.status()
         bare.type("ix = ")
         bare.until_ghost("of_llama(x)")
     bare.type("<CR>y = ")
@@ -237,8 +245,12 @@ def test_a_server_that_dies_is_told_nano_answers_meanwhile_and_it_is_back_by_its
     told("llama.cpp is away. :CalomelModel meanwhile uses nano")
     bare.type("<Esc>")
     assert f"llama.cpp at http://{address} stopped answering: start it again" in bare.status()
+    assert "or use nano meanwhile. Until it answers, :CalomelModel meanwhile uses nano.\n" in bare.status()
+    assert "\nThis buffer: Nothing shown: the model is away.\n" in bare.status()
+    assert "No completion" not in bare.status()
+    assert "Speed" not in bare.status()
     bare.command("CalomelModel meanwhile")
-    told(f"scripted answers until llama.cpp at http://{address} is back.")
+    told("scripted answers until llama.cpp at")
     bare.type("oz = ")
     bare.until_ghost("of_nano(x)")
     with served(llama, int(address.rpartition(":")[2])):
@@ -255,6 +267,21 @@ def test_a_server_that_dies_is_told_nano_answers_meanwhile_and_it_is_back_by_its
     assert not bare.lua(shows)
     bare.type("<Esc>")
     assert bare.lua(shows)
+
+
+def test_a_server_that_does_not_run_yet_is_told_in_one_line_and_found(bare: Neovim) -> None:
+    llama = llama_cpp(Play(tokens=("of_llama", "(x)")))
+    with served(llama) as url:
+        pass
+    bare.setup(server={"backend": {"upstream": url}})
+    bare.open("\n", served=False)
+    wanted = "Calomel: The server is away. :CalomelModel meanwhile uses nano"
+    bare.until(lambda: wanted in bare.messages(), "it is told")
+    assert bare.status().startswith(f"No server answers at {url}: start it, or correct upstream. Until")
+    with served(llama, int(url.rpartition(":")[2])):
+        bare.until(lambda: bare.status().startswith("Qwen2.5-Coder-1.5B-Q8_0 is ready."), "it is found")
+    room = bare.lua("return vim.v.echospace")
+    assert [each for each in bare.messages() if len(each) > room] == []
 
 
 def test_a_model_that_is_not_here_is_downloaded_once_the_user_agrees(bare: Neovim) -> None:

@@ -36,6 +36,7 @@ def storage(neovim: Neovim) -> Path:
 
 
 def setup(neovim: Neovim) -> None:
+    neovim.widen()
     neovim.lua(_SETUP, str(PLUGIN), {"settings": OPTIONS})
 
 

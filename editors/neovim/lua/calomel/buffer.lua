@@ -33,7 +33,7 @@ local PATIENT_ROWS = 5
 ---@field passed {removed: string, new: string}? The edit that was shown when the user typed on.
 ---@field arrived {tick: integer, row: integer, col: integer}? Where the key that goes to an edit went last.
 ---@field stale boolean? The user typed past what is shown, and the server has not said yet what comes now.
----@field no_text string? Why the last request for a completion had none.
+---@field no_text calomel.Silence? Why the last request for a completion had none.
 ---@field marked boolean? A sign alone says that there is something to ask for, or a sentence why there is nothing.
 ---@field said integer? Which sentence that is.
 ---@field finished integer? The text in which the last of several edits was accepted.

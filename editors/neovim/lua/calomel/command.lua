@@ -1,6 +1,7 @@
 --- `:Calomel`, and what its subcommands do.
 
 local buffer = require("calomel.buffer")
+local message = require("calomel.message")
 local server = require("calomel.server")
 local situation = require("calomel.situation")
 local text = require("calomel.text")
@@ -34,13 +35,17 @@ local function known(value)
 end
 
 ---@param status table
+---@param outage integer?
 ---@return string
-local function model_line(status)
-    local message = known(status.message) or ""
-    if message == "" then
-        message = ("%s is %s."):format(known(status.model) or "The model", known(status.state) or "starting")
+local function model_line(status, outage)
+    local what = known(status.message) or ""
+    if what == "" then
+        what = ("%s is %s."):format(known(status.model) or "The model", known(status.state) or "starting")
     end
-    return status.state == "off" and message .. " Suggestions are off." or message
+    if outage then
+        what = what:gsub("^no ", "No "):gsub("%.$", "") .. ". Until it answers, :CalomelModel meanwhile uses nano."
+    end
+    return status.state == "off" and what .. " Suggestions are off." or what
 end
 
 --- How many suggestions there were, and what became of them.
@@ -61,11 +66,11 @@ local function session_line(status)
 end
 
 ---@param status table
----@return string
+---@return string?
 local function speed_line(status)
     local latency = known(status.latency_ms) or {}
     if type(latency.p50) ~= "number" then
-        return "Speed: the model has not answered yet."
+        return status.state == "ready" and "Speed: the model has not answered yet." or nil
     end
     return ("Speed: the model answers half of the requests within %.0f ms, 95%% within %.0f ms."):format(
         latency.p50,
@@ -87,7 +92,7 @@ local function buffer_line()
         return ("This buffer: nothing shown, because %s."):format(situation.REASONS[here.blocked])
     end
     local silence = server.silences[vim.uri_from_bufnr(0)]
-    return silence and "This buffer: " .. situation.why(here.no_text, silence.message) or "This buffer: no request yet."
+    return silence and "This buffer: " .. situation.why(here.no_text, silence, true) or "This buffer: no request yet."
 end
 
 --- What `:Calomel status` prints.
@@ -106,7 +111,11 @@ function M.status_lines()
     if not status then
         return { ("The server does not answer (%s)."):format(err), buffer_line() }
     end
-    return { model_line(status), buffer_line(), session_line(status), speed_line(status) }
+    local state = server.states[client.id]
+    local lines = { model_line(status, state and state.outage), buffer_line(), session_line(status) }
+    lines[#lines + 1] = speed_line(status)
+    lines[#lines + 1] = message.cut and "Last message: " .. message.cut
+    return lines
 end
 
 local function status()

@@ -1,6 +1,8 @@
 --- `:CalomelInstall`: the server in a folder of Neovim's own, by uv, or by Python's venv and pip. Each time it goes into a
 --- new folder, so that the one before serves until the new one is complete.
 
+local say = require("calomel.message").say
+
 local M = {}
 
 --- The version of the server that belongs to this plugin.
@@ -48,12 +50,6 @@ end
 ---@return string
 local function inside(folder, name)
     return vim.fs.joinpath(folder, WINDOWS and "Scripts" or "bin", WINDOWS and name .. ".exe" or name)
-end
-
----@param message string
----@param level integer?
-local function say(message, level)
-    vim.notify("Calomel: " .. message, level or vim.log.levels.INFO)
 end
 
 --- The newest complete one.
@@ -213,7 +209,7 @@ function M.run(wheel)
     end
     local requirement, version = source(wheel)
     if not requirement then
-        say(version, vim.log.levels.ERROR)
+        vim.notify("Calomel: " .. version, vim.log.levels.ERROR)
         return
     end
     vim.fn.mkdir(root(), "p")
@@ -222,7 +218,7 @@ function M.run(wheel)
     local small = vim.uv.os_uname().sysname == "Linux" and not vim.iter(CARDS):any(vim.uv.fs_stat)
     local make, install = tool(folder)
     if not make then
-        say(NO_TOOL, vim.log.levels.ERROR)
+        vim.notify("Calomel: " .. NO_TOOL, vim.log.levels.ERROR)
         return
     end
     -- The extras that nano and GGUF files need, as pip and uv read it.

@@ -2,6 +2,7 @@
 --- counts until `setup` says something else of the server.
 
 local config = require("calomel.config")
+local say = require("calomel.message").say
 local server = require("calomel.server")
 
 local M = {}
@@ -13,12 +14,6 @@ local LARGER = "Show larger models for this machine"
 ---@field detail string
 ---@field settings table<string, any> Those of the section `backend` that choose it, or `fetch`: what is to be downloaded.
 ---@field current boolean
-
----@param message string
----@param level integer?
-local function say(message, level)
-    vim.notify("Calomel: " .. message, level or vim.log.levels.INFO)
-end
 
 --- Show what `calomel models recommend` prints.
 local function recommend()

@@ -98,15 +98,15 @@ end
 
 --- Say why nothing came to whoever asked for it.
 ---@param state calomel.State
----@param text string? Why there is no text, where that was asked for, too.
+---@param text calomel.Silence? Why there is no text, where that was asked for, too.
 local function tell_why(state, text)
     local silence = server.silences[vim.uri_from_bufnr(state.buf)]
-    display.say(state, situation.why(text, silence and silence.message or "The server does not answer."))
+    display.say(state, situation.why(text, silence or { message = "The server does not answer." }))
 end
 
 ---@param state calomel.State
 ---@param kind integer
----@param why string? Why there is no text.
+---@param why calomel.Silence? Why there is no text.
 local function ask_edit(state, kind, why)
     local params = {
         textDocument = { uri = vim.uri_from_bufnr(state.buf), version = vim.lsp.util.buf_versions[state.buf] },
@@ -169,8 +169,7 @@ local function ask_fill(state, kind)
         if state.shown and state.shown.kind == "fill" then
             display.hide(state)
         end
-        local silence = server.silences[vim.uri_from_bufnr(state.buf)]
-        state.no_text = silence and silence.message
+        state.no_text = server.silences[vim.uri_from_bufnr(state.buf)]
         if config.current.next_edit then
             ask_edit(state, kind, state.no_text)
         elseif kind == M.INVOKED then

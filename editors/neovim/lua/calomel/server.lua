@@ -1,6 +1,7 @@
 --- The language server: starting it, asking it, telling it what the user did, and what it says of itself.
 
 local config = require("calomel.config")
+local message = require("calomel.message")
 
 local M = {}
 
@@ -54,40 +55,17 @@ local awaited = {}
 ---@type table<string, true>
 local told = {}
 
---- Notify the user. While text is typed, in the message line: what is longer would wait for Enter, and "-- INSERT --"
---- would take its place at once.
----@param message string
----@param level integer
----@param brief string? What to say then.
-local function notify(message, level, brief)
-    local room = vim.v.echospace - #"Calomel: "
-    local inserting = vim.fn.mode():find("^[iR]")
-    if inserting and vim.o.showmode then
-        vim.o.showmode = false
-        vim.api.nvim_create_autocmd("InsertLeave", {
-            once = true,
-            callback = function()
-                vim.o.showmode = true
-            end,
-        })
-    end
-    if inserting and vim.fn.strdisplaywidth(message) > room then
-        local rest = "… (:Calomel status)"
-        message = brief or vim.fn.strcharpart(message, 0, room - vim.fn.strchars(rest)) .. rest
-    end
-    vim.notify("Calomel: " .. message, level)
-end
-
 --- Tell the user something, once, or once per outage.
----@param message string
+---@param what string
 ---@param level integer
+---@param state boolean? `:Calomel status` says it anyway.
 ---@param outage integer?
 ---@param brief string?
-local function tell(message, level, outage, brief)
-    local key = (outage or "") .. message
+local function tell(what, level, state, outage, brief)
+    local key = (outage or "") .. what
     if not told[key] then
         told[key] = true
-        notify(message, level, brief)
+        message.say(what, level, state, brief)
     end
 end
 
@@ -99,7 +77,7 @@ local function announce(id)
         if vim.lsp.get_client_by_id(id) and (not state or state.state == "loading") then
             awaited[id] = true
             local what = state and state.message ~= "" and state.message or "The model is loading."
-            notify(("%s Suggestions appear once it is ready."):format(what), vim.log.levels.INFO)
+            message.say(("%s Suggestions appear once it is ready."):format(what), vim.log.levels.INFO, true)
         end
     end, LOADING_MS)
 end
@@ -110,7 +88,7 @@ local function on_status(_, state, ctx)
     if state.state == "ready" then
         if awaited[ctx.client_id] then
             awaited[ctx.client_id] = nil
-            notify(state.message, vim.log.levels.INFO)
+            message.say(state.message, vim.log.levels.INFO, true)
         end
         for uri, silence in pairs(M.silences) do
             -- What they say is over.
@@ -122,10 +100,11 @@ local function on_status(_, state, ctx)
     if state.outage then
         -- A question with buttons would take the keys that are being typed.
         local how = ":CalomelModel meanwhile uses nano, :CalomelModel chooses another"
-        local brief = (state.message:match("^(.-) at ") or "The server") .. " is away. :CalomelModel meanwhile uses nano"
-        tell(("%s (%s)"):format(state.message, how), vim.log.levels.ERROR, state.outage, brief)
+        local who = state.message:match("^(.-) at .* stopped answering") or "The server"
+        local brief = who:gsub("^the", "The") .. " is away. :CalomelModel meanwhile uses nano"
+        tell(("%s (%s)"):format(state.message, how), vim.log.levels.ERROR, true, state.outage, brief)
     elseif state.state == "error" then
-        tell(("%s; for details, run `calomel doctor`."):format((state.message:gsub("%.$", ""))), vim.log.levels.WARN)
+        tell(("%s; for details, run `calomel doctor`."):format((state.message:gsub("%.$", ""))), vim.log.levels.WARN, true)
     end
     vim.cmd.redrawstatus({ bang = true })
 end
@@ -148,7 +127,8 @@ M.extended = function() end
 
 --- What the server wants the user to read, it says once.
 local function on_message(_, params)
-    vim.notify(params.message, params.type <= 2 and vim.log.levels.WARN or vim.log.levels.INFO)
+    local level = params.type <= 2 and vim.log.levels.WARN or vim.log.levels.INFO
+    message.say((params.message:gsub("^Calomel: ", "")), level)
 end
 
 --- A server ended. One that nobody stopped is started again.

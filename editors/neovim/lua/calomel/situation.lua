@@ -124,15 +124,20 @@ function M.blocked(buf)
     return nil
 end
 
---- Why nothing is shown, as a sentence.
----@param text string? Why there is no completion, where that was asked for.
----@param edit string Why there is no next edit.
+-- Reasons that the model's state says, and what is said beside it.
+local AWAY = { no_model = "the model is away.", loading = "the model is loading." }
+
+--- Why nothing is shown, in sentences.
+---@param text calomel.Silence? Why there is no completion, where that was asked for.
+---@param edit calomel.Silence Why there is no next edit.
+---@param beside boolean? The model's state is said beside it.
 ---@return string
-function M.why(text, edit)
-    if text and text ~= edit then
-        return ("No completion: %s No next edit: %s"):format(text, edit)
+function M.why(text, edit, beside)
+    local away = AWAY[edit.reason]
+    if text and text.message ~= edit.message and not (away and AWAY[text.reason]) then
+        return ("No completion: %s No next edit: %s"):format(text.message, edit.message)
     end
-    return "Nothing shown: " .. edit
+    return "Nothing shown: " .. (beside and away or edit.message)
 end
 
 return M
