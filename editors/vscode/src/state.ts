@@ -31,7 +31,7 @@ const LASTING = new Set([
 // Of these, those that the user may not have asked for.
 const UNASKED = new Set(["ignored_path", "off_language"]);
 const SLOW = new Set(["timeout", "overloaded"]);
-// Over as soon as the server is ready, which its own state says: what is said beside that.
+// Over as soon as the server is ready, which its own state says; and what is said with it.
 const AWAY: Readonly<Record<string, string>> = { no_model: "the model is away.", loading: "the model is loading." };
 
 /** Whether nothing comes in this file however much is typed. */
@@ -46,16 +46,16 @@ export function isUnasked(reason: string): boolean {
 
 /**
  * Why nothing is shown, in words; empty where nothing is known. Text and edits are often silent for the same reason.
- * `beside`: the server's state is said beside it.
+ * `brief`: the state of the server is said, too.
  */
-export function whySilent(silences: readonly Silence[], beside = false): string {
+export function whySilent(silences: readonly Silence[], brief = false): string {
   const [first, second] = silences;
   if (first === undefined) {
     return "";
   }
   const one = second === undefined || second.message === first.message;
   return one || silences.every(({ reason }) => reason in AWAY)
-    ? `Nothing shown: ${(beside ? AWAY[first.reason] : undefined) ?? first.message}`
+    ? `Nothing shown: ${(brief ? AWAY[first.reason] : undefined) ?? first.message}`
     : silences.map(({ kind, message }) => `${kind === "fill" ? "No completion" : "No next edit"}: ${message}`).join(" ");
 }
 

@@ -246,7 +246,7 @@ def test_a_server_that_dies_is_told_nano_answers_meanwhile_and_it_is_back_by_its
     bare.type("<Esc>")
     assert f"llama.cpp at http://{address} stopped answering: start it again" in bare.status()
     assert "or use nano meanwhile. Until it answers, :CalomelModel meanwhile uses nano.\n" in bare.status()
-    assert "\nThis buffer: Nothing shown: the model is away.\n" in bare.status()
+    bare.until(lambda: "\nThis buffer: Nothing shown: the model is away.\n" in bare.status(), "said once")
     assert "No completion" not in bare.status()
     assert "Speed" not in bare.status()
     bare.command("CalomelModel meanwhile")

@@ -124,20 +124,20 @@ function M.blocked(buf)
     return nil
 end
 
--- Reasons that the model's state says, and what is said beside it.
+-- Reasons that the model's state says, and what is said with it.
 local AWAY = { no_model = "the model is away.", loading = "the model is loading." }
 
 --- Why nothing is shown, in sentences.
 ---@param text calomel.Silence? Why there is no completion, where that was asked for.
 ---@param edit calomel.Silence Why there is no next edit.
----@param beside boolean? The model's state is said beside it.
+---@param brief boolean? The model's state is said, too.
 ---@return string
-function M.why(text, edit, beside)
+function M.why(text, edit, brief)
     local away = AWAY[edit.reason]
     if text and text.message ~= edit.message and not (away and AWAY[text.reason]) then
         return ("No completion: %s No next edit: %s"):format(text.message, edit.message)
     end
-    return "Nothing shown: " .. (beside and away or edit.message)
+    return "Nothing shown: " .. (brief and away or edit.message)
 end
 
 return M
