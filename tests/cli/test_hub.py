@@ -15,7 +15,8 @@ from tests.cli.hub import COMMIT, Hub, hub_with
 
 from calomel.weights.folders import models_folder
 
-DATA = b"GGUF" + bytes(range(256)) * 96_000
+# With a header that counts nothing.
+DATA = b"GGUF\3\0\0\0" + bytes(16) + bytes(range(256)) * 96_000
 
 
 @pytest.fixture
