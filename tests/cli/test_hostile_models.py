@@ -75,7 +75,7 @@ def refused(run: Runner, model: Path, file: Path) -> str:
     found = check_folder(model)
     done = run("fill", file, "--at", "1:5", "--model", model)
     run("models", "info", model)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 20
     assert psutil.Process().memory_info().rss - before < 512 * 1024 * 1024
     assert found.level == "fail"
     assert done.status == 2
@@ -202,5 +202,5 @@ def test_a_gguf_header_that_cannot_be_true_is_refused(run: Runner, home: Path, d
     done = run("fill", source, "--at", "1:5", "--model", file)
     assert done.status == 2
     assert f"{file} is damaged, or cut short: " in done.err
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 20
     assert psutil.Process().memory_info().rss - before < 512 * 1024 * 1024
