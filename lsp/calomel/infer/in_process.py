@@ -144,7 +144,6 @@ def _check_tokens(folder: Path, tokenizer: TextTokenizer, shape: ModelConfig) ->
             )
 
 
-SHIPPED_NAME: Final = SHIPPED_ID
 _KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 _BOUNDS: Final = tuple(entry.name for entry in fields(RegionBounds))
 
@@ -168,7 +167,7 @@ def describe(folder: Path | None) -> ModelInfo:
         message = f"{place / 'config.json'} has no max_position_embeddings"
         raise ValueError(message)  # noqa: TRY004 (the file is wrong, not a caller's type)
     return ModelInfo(
-        id=SHIPPED_NAME if folder is None else folder.resolve().name,
+        id=SHIPPED_ID if folder is None else folder.resolve().name,
         weights=weights_id(place),
         kinds=_kinds(config) if own else _KINDS,
         max_context=positions,

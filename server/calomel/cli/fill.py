@@ -223,7 +223,6 @@ def tryout(
 def _play(out: Console, completer: Completer, info: ModelInfo, seconds: float) -> None:
     """Play the bundled recording, and print what an editor shows, and the first wrong suggestion that it withholds."""
     from calomel.cli.tour import Tour, bundled_log
-    from calomel.infer.in_process import SHIPPED_NAME
     from calomel.replay.log_time import run
 
     withheld: list[Scene] = []
@@ -234,8 +233,7 @@ def _play(out: Console, completer: Completer, info: ModelInfo, seconds: float) -
         else:
             out.print(_coloured("\n".join(scene.lines())))
 
-    name = "nano" if info.id == SHIPPED_NAME else info.id
-    out.print(f"Replaying an author's edits of three files. {name} suggests ⟦…⟧, in place of ⟨…⟩.\n")
+    out.print(f"Replaying an author's edits of three files. {info.title} suggests ⟦…⟧, in place of ⟨…⟩.\n")
 
     async def play() -> Tour:
         tour = Tour(bundled_log(), completer, info, show, seconds=seconds)

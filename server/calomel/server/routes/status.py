@@ -19,7 +19,7 @@ from fastapi import Request
 from pydantic import AfterValidator, BaseModel, Field, ValidationInfo
 from starlette.responses import JSONResponse, Response
 
-from calomel.infer.completer import ModelInfo, Occupancy, version
+from calomel.infer.completer import SHIPPED_ID, ModelInfo, Occupancy, version
 from calomel.server.app_state import AppState, app_state_of
 from calomel.server.errors import ApiError, DrainingError
 from calomel.server.metrics import PaceStatus, RecentStatus
@@ -28,7 +28,6 @@ from calomel.server.wire import MAX_TOKENS, Integer, ModelObject, Name
 from calomel.storage import read_object, resident_bytes
 from calomel.weights import nano_path
 
-SHIPPED_NAME = "calomel-nano"
 # What a server that knows nothing about its checkpoint may claim: the default context of a fill.
 FALLBACK_CONTEXT = 2048
 SAMPLING_PARAMETERS = (
@@ -80,7 +79,7 @@ def describe(folder: Path | None) -> ModelObject:
     except (OSError, ValueError, KeyError, TypeError):
         # The loader reports what is wrong with the folder; this list must not fail before it.
         positions, created = FALLBACK_CONTEXT, 0
-    name = SHIPPED_NAME if folder is None else folder.resolve().name
+    name = SHIPPED_ID if folder is None else folder.resolve().name
     talks = folder is not None and _talks(folder)
     return ModelObject(
         id=name,
